@@ -590,7 +590,7 @@ fn nothing_comes_after_the_end() {
 
 #[test]
 fn an_answer_that_breaks_a_limit_is_an_error_that_names_it_and_is_not_retried() {
-    let limits = Limits { line: 300, calls: 3, arguments: 50 };
+    let limits = Limits { line: 300, calls: 3, arguments: 50, ..Limits::default() };
     let wire = OpenAiChat::new(WireOptions { limits, ..WireOptions::default() }).unwrap();
     let call = |index: usize, arguments: &str| {
         format!(

@@ -953,7 +953,7 @@ fn a_call_of_gemini_whose_arguments_were_still_to_come_is_cut() {
 
 #[test]
 fn an_answer_that_breaks_a_limit_is_an_error() {
-    let limits = Limits { line: 10_000, calls: 2, arguments: 20 };
+    let limits = Limits { line: 10_000, calls: 2, arguments: 20, ..Limits::default() };
     let wires: [Box<dyn Wire>; 3] = [
         Box::new(Anthropic::new(WireOptions { limits, ..WireOptions::default() }).unwrap()),
         Box::new(OpenAiResponses::new(WireOptions { limits, ..WireOptions::default() }).unwrap()),

@@ -4,5 +4,6 @@
 pub mod id_map;
 pub mod json;
 pub mod list;
+pub mod room;
 pub mod table;
 pub mod text;

@@ -1,6 +1,6 @@
 //! Who is asked about the calls of an answer, and what the decisions cause.
 
-use crate::data::json::RawJson;
+use crate::data::json::{RawJson, Reader};
 use crate::data::table::Table;
 use crate::data::text::contains;
 use crate::host::isolate::guard;
@@ -193,5 +193,17 @@ fn command_of(arguments: &RawJson) -> Option<String> {
     if !contains(written, "command") && !contains(written, "\\u") {
         return None;
     }
-    arguments.to_value().owned_at("command")
+    let mut command = None;
+    let _ = Reader::new(written).object(|reader, key| {
+        // Of equal keys the last one counts.
+        if key == "command" {
+            command = None;
+            if reader.peek() == Some(b'"') {
+                command = reader.value()?.as_str().map(str::to_owned);
+                return Ok(());
+            }
+        }
+        reader.pass_over()
+    });
+    command
 }

@@ -248,8 +248,7 @@ impl Step<'_> {
     /// Checks whether the arguments fit a tool; if not, returns why.
     fn fits(&self, tool: usize, call: &BatchCall) -> Result<(), String> {
         if !call.arguments.is_object() {
-            let got = call.arguments.to_value().kind();
-            return Err(["the arguments must be an object, got ", got].concat());
+            return Err(["the arguments must be an object, got ", call.arguments.kind()].concat());
         }
         match (&self.rules.validator, self.rules.tools.get(tool)) {
             (Some(check), Some(spec)) => guard(|| check(spec, &call.effective())),

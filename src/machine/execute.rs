@@ -13,6 +13,9 @@ use super::input::{Queue, Reply};
 use super::output::{Effect, EffectId};
 use super::step::Step;
 
+/// How many bytes the text of a result may have that the engine writes.
+const LONGEST_ERROR: u64 = 1 << 16;
+
 impl Step<'_> {
     pub(super) fn execute(&mut self, batch: &mut Batch, place: usize, announce: Option<AgentEvent>) {
         let Some(call) = batch.calls.get_mut(place) else { return };
@@ -167,6 +170,14 @@ impl Step<'_> {
         }
     }
 
+    /// Cuts the text of a result that the engine writes: it may repeat what the model sent.
+    pub(super) fn limit_error(&self, batch: &Batch, place: usize, result: &mut AgentToolResult) {
+        let name = batch.calls.get(place).map(|call| call.block.tool_name.as_str());
+        let spec = name.and_then(|name| self.spec(name));
+        let limit = spec.and_then(|(_, spec)| spec.max_result_bytes).unwrap_or(LONGEST_ERROR);
+        truncate_texts(result, limit.min(LONGEST_ERROR));
+    }
+
     /// A tool has finished, so steering is polled while the other tools keep running; no tool starts in the
     /// meantime. Always an effect, even without a provider: what the tool itself has posted is known before
     /// another tool starts, and other replies that are ready count.
@@ -210,13 +221,15 @@ impl Step<'_> {
     }
 }
 
-/// Cuts the texts of a result at a character boundary, and adds a note.
+/// Cuts the texts of a result at a character boundary, and adds a note. A text that a host has cut already, with such a
+/// note, stays as it is.
 fn truncate_texts(result: &mut AgentToolResult, limit: u64) {
     let mut left = usize::try_from(limit).unwrap_or(usize::MAX);
     for block in &mut result.content {
         let ContentBlock::Text(block) = block else { continue };
-        if block.text.len() <= left {
-            left -= block.text.len();
+        let kept = kept_before_note(&block.text);
+        if kept <= left {
+            left -= kept;
             continue;
         }
         let whole = block.text.len();
@@ -229,3 +242,16 @@ fn truncate_texts(result: &mut AgentToolResult, limit: u64) {
         left = 0;
     }
 }
+
+/// Returns the length of a text without the note that it was cut, if it ends with one.
+fn kept_before_note(text: &str) -> usize {
+    let from = text.len().saturating_sub(LONGEST_NOTE);
+    let note = text.as_bytes().get(from..).filter(|_| text.ends_with(" bytes shown]"));
+    let place = note.and_then(|tail| tail.windows(NOTE.len()).rposition(|part| part == NOTE));
+    place.map_or(text.len(), |at| from + at)
+}
+
+const NOTE: &[u8] = b"\n[truncated: ";
+
+/// The note with two numbers of sixteen digits.
+const LONGEST_NOTE: usize = 64;

@@ -6,7 +6,7 @@ use crate::data::json::RawJson;
 use crate::data::table::Table;
 use crate::data::text;
 use crate::host::ports::HookCall;
-use crate::rules::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault};
+use crate::rules::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, Excess, MAX_ANSWER};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, Usage};
@@ -41,13 +41,17 @@ impl Step<'_> {
         });
         let limits = &self.rules.timeouts;
         // A model that has begun early must not be allowed a silence as long as one that has not begun.
-        let watchdog_ms = limits.first_chunk.into_iter().chain(limits.chunk).min();
-        let watchdog = watchdog_ms.map(|ms| self.start(Effect::Sleep { ms }));
+        let watchdog_ms = limits.first_chunk.into_iter().chain(limits.chunk).chain(limits.model).min();
+        let (began, ends) = (self.now, limits.end_of_answer(self.now));
+        let watchdog = watchdog_ms.filter(|ms| *ms < u64::MAX).map(|ms| self.start(Effect::Sleep { ms }));
+        let limit = self.rules.models.get(inference.model).map_or(MAX_ANSWER, |model| model.max_answer_bytes);
         inference.stage = AttemptStage::Streaming(Streaming {
             effect,
-            assembler: Assembler::default(),
+            assembler: Assembler::with_limit(limit),
             watchdog,
             last_activity: self.now,
+            began,
+            ends,
             has_received: false,
         });
         self.state.phase = Phase::Inferring(inference);
@@ -119,6 +123,9 @@ impl Step<'_> {
             }
             other => {
                 if matches!(other, Reply::Stream(AssistantMessageEvent::Start)) {
+                    if let Err(error) = streaming.admit(self.now, &AssistantMessageEvent::Start) {
+                        return self.failed(inference, streaming, *error);
+                    }
                     self.reset_message(&streaming.assembler, "the provider began the answer anew");
                     streaming.assembler.clear();
                 }
@@ -135,13 +142,19 @@ impl Step<'_> {
         let limit = if streaming.has_received { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
         let silent = self.now.saturating_sub(streaming.last_activity);
         streaming.watchdog = None;
+        if self.now >= streaming.ends {
+            let error = streaming.overdue(self.now);
+            return self.failed(inference, streaming, error);
+        }
+        let left = limits.model.filter(|ms| *ms < u64::MAX).map(|_| streaming.ends - self.now);
         match limit {
             Some(limit) if silent >= limit => {
                 let text = ["the model was silent for ", &text::number(silent), " ms"].concat();
                 self.failed(inference, streaming, ErrorInfo::new(ErrorKind::Network, text).in_phase("model"));
             }
             limit => {
-                streaming.watchdog = limit.map(|limit| self.start(Effect::Sleep { ms: limit - silent }));
+                let next = limit.map(|limit| limit - silent).into_iter().chain(left).min();
+                streaming.watchdog = next.map(|ms| self.start(Effect::Sleep { ms }));
                 inference.stage = AttemptStage::Streaming(streaming);
                 self.state.phase = Phase::Inferring(inference);
             }
@@ -164,6 +177,9 @@ impl Step<'_> {
         if stop_reason == MessageStopReason::Aborted {
             let text = "the provider stopped the answer";
             return self.cut_by_provider(streaming, stop_reason, ErrorInfo::new(ErrorKind::Aborted, text));
+        }
+        if !streaming.assembler.can_be_handed_over() {
+            return self.failed(inference, streaming, Excess::Memory.error());
         }
         self.cancel(streaming.effect);
         self.cancel_some(streaming.watchdog);
@@ -210,10 +226,14 @@ impl Step<'_> {
     #[inline(never)]
     pub(super) fn cut_stream(
         &mut self,
-        streaming: Streaming,
+        mut streaming: Streaming,
         stop_reason: MessageStopReason,
         error: ErrorInfo,
     ) {
+        if !streaming.assembler.can_be_handed_over() {
+            self.reset_message(&streaming.assembler, &error.message);
+            streaming.assembler.clear();
+        }
         let usage = streaming.assembler.usage;
         self.cut_message_with(streaming.assembler.partial(), usage, stop_reason, error);
     }
@@ -241,6 +261,24 @@ impl Step<'_> {
     }
 }
 
+impl Streaming {
+    /// Counts a sign of life: an answer has an end, in bytes and in time, that no trickle puts off.
+    fn admit(&mut self, now: u64, event: &AssistantMessageEvent) -> Result<(), Box<ErrorInfo>> {
+        if now >= self.ends {
+            return Err(Box::new(self.overdue(now)));
+        }
+        self.assembler.admit(event).map_err(|excess| Box::new(excess.error()))
+    }
+
+    /// The error of an answer that takes too long. It is final, because the next answer would take as long.
+    #[cold]
+    fn overdue(&self, now: u64) -> ErrorInfo {
+        let taken = text::number(now.saturating_sub(self.began));
+        let text = ["the answer was not complete after ", &taken, " ms; `timeouts.modelMs` is its limit"];
+        ErrorInfo::new(ErrorKind::Timeout, text.concat())
+    }
+}
+
 impl LoopState {
     /// The hot path, which needs no rules: adds a piece to the streaming answer and returns the event to
     /// emit. Anything else is returned unchanged.
@@ -263,6 +301,9 @@ impl LoopState {
             {
                 streaming.last_activity = now;
                 streaming.has_received = true;
+                if let Err(error) = streaming.admit(now, &event) {
+                    return Err(Reply::Stream(E::Error(*error)));
+                }
                 // The id of a call is made unique in the whole history when the call starts, so that every
                 // event shows the same id.
                 let original = match &mut event {

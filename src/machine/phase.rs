@@ -96,6 +96,9 @@ pub(crate) struct Streaming {
     pub(crate) assembler: Assembler,
     pub(crate) watchdog: Option<EffectId>,
     pub(crate) last_activity: u64,
+    /// When it began, and when it has taken too long.
+    pub(crate) began: u64,
+    pub(crate) ends: u64,
     pub(crate) has_received: bool,
 }
 

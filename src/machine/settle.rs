@@ -55,9 +55,7 @@ impl Step<'_> {
         let Some(call) = batch.calls.get(place) else { return };
         let text = self.text_of(cause, &call.effective(), detail);
         let mut result = AgentToolResult::error(text);
-        if cause == ToolResultCause::Threw {
-            self.limit_result(batch, place, &mut result);
-        }
+        self.limit_error(batch, place, &mut result);
         self.resolve(batch, place, result, Some(cause));
     }
 

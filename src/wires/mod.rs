@@ -75,6 +75,11 @@ pub trait Wire {
     /// Creates a decoder for the body of a 200 answer.
     fn decoder(&self) -> Box<dyn Decoder>;
 
+    /// Limits on the size of an answer.
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+
     /// The error that an answer with any other status means. `header` looks up a response header by its name
     /// in lower case; `now` is in milliseconds since 1970, for dates in headers.
     fn error(

@@ -3,6 +3,7 @@
 //! Written here because the available crates lose the last frame of a body that ends without a blank line,
 //! and drop the text outside the frames, where some servers put an error.
 
+use crate::data::room::grow;
 use crate::data::text::{ONES, first_of, lossy};
 
 /// One event of the stream.
@@ -14,7 +15,7 @@ pub struct Frame<'a> {
     pub data: &'a str,
 }
 
-/// The error of a line, or of an event, that is longer than allowed. Holds the limit in bytes.
+/// The error of a line, or of an event, that is longer than allowed, or than there is memory for. Holds the limit in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong(pub usize);
 
@@ -96,10 +97,15 @@ impl SseParser {
         while let Some((line, after)) = self.next_line(rest) {
             rest = after;
             if self.at_start || !self.line.is_empty() {
-                let whole = self.complete_line(line)?;
-                let data = self.take_line(whole.as_slice(), None, &mut each)?;
-                let copied = data.map(<[u8]>::to_vec);
-                self.keep_data(copied.as_deref())?;
+                let mut whole = self.complete_line(line)?;
+                match SseLine::read(&whole) {
+                    // The line may be long: it is not copied.
+                    SseLine::Data(data) if self.data.is_none() => {
+                        whole.drain(..whole.len() - data.len());
+                        self.data = Some(whole);
+                    }
+                    _ => drop(self.take_line(&whole, None, &mut each)?),
+                }
             } else {
                 in_place = self.take_line(line, in_place, &mut each)?;
             }
@@ -136,18 +142,21 @@ impl SseParser {
     /// leading whitespace from the first line.
     fn complete_line(&mut self, tail: &[u8]) -> Result<Vec<u8>, TooLong> {
         self.grow_line(tail)?;
-        let line = std::mem::take(&mut self.line);
-        if !self.at_start {
-            return Ok(line);
+        let mut line = std::mem::take(&mut self.line);
+        if self.at_start {
+            let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line).trim_ascii_start();
+            self.at_start = text.is_empty();
+            line.drain(..line.len() - text.len());
         }
-        let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line).trim_ascii_start();
-        self.at_start = text.is_empty();
-        Ok(text.to_vec())
+        Ok(line)
     }
 
     fn grow_line(&mut self, more: &[u8]) -> Result<(), TooLong> {
         if self.line.len() + more.len() > self.limit {
             return Err(TooLong(self.limit));
+        }
+        if !grow(&mut self.line, more.len()) {
+            return Err(TooLong(self.line.len()));
         }
         self.line.extend_from_slice(more);
         Ok(())
@@ -188,6 +197,9 @@ impl SseParser {
         };
         if kept.len() + data.len() > self.limit {
             return Err(TooLong(self.limit));
+        }
+        if !grow(kept, data.len() + 1) {
+            return Err(TooLong(kept.len()));
         }
         kept.push(b'\n');
         kept.extend_from_slice(data);

@@ -2,9 +2,17 @@
 // What the tests of the package share. They use the built package in pkg/.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { inHalves, use } from "../../pkg/core.js";
 import { checkTrace } from "./grammar.mjs";
 
 export * from "../../pkg/entry/node.js";
+
+// As in a page: the engine is fetched in halves, and the first request leaves before the second is there.
+if (process.env.TURNWHEEL_LOAD === "halves") {
+  const part = (/** @type {string} */ name) => async () => WebAssembly.compile(await readFile(new URL(`../../pkg/turnwheel-${name}.wasm`, import.meta.url)));
+  use(inHalves(part("first"), part("rest"), () => Promise.reject(new Error("there is no whole"))));
+}
 
 /**
  * Reads a run to its end, checks its trace, and returns everything there is to know about it.

@@ -26,9 +26,9 @@ export async function workshop() {
   let browser;
   let tarball = "";
 
-  /** Packs the package; returns npm's report. */
+  /** Packs the package, or takes the tarball that is to be published, if one is given; returns npm's report. */
   async function pack() {
-    const { stdout } = await run("npm", ["pack", PACKAGE, "--json", "--pack-destination", home], { cwd: home });
+    const { stdout } = await run("npm", ["pack", process.env["TURNWHEEL_TARBALL"] ?? PACKAGE, "--json", "--pack-destination", home], { cwd: home });
     const [packed] = JSON.parse(stdout);
     tarball = join(home, packed.filename);
     return packed;

@@ -6,7 +6,8 @@
 // Prints a line per check and `N passed, N failed`; exits with 1 if one failed.
 
 import assert from "node:assert/strict";
-import { copyFile, cp, mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { build as esbuild } from "esbuild";
@@ -15,7 +16,7 @@ import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { createServer as viteServer } from "vite";
 import { textAnswer } from "../js/server.mjs";
-import { PACKAGE, run, SAID, workshop } from "./kit.mjs";
+import { PACKAGE, ROOT, run, SAID, workshop } from "./kit.mjs";
 
 let passed = 0;
 let failed = 0;
@@ -53,10 +54,25 @@ try {
     const { filename, files } = await shop.pack();
     tarball = filename;
     const paths = files.map((/** @type {any} */ file) => file.path);
-    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "turnwheel.wasm", "entry/web.js", "entry/node.js", "entry/workerd.js"]) assert.ok(paths.includes(needed), `${needed} is in it`);
-    assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(js|d\.ts|wasm|json|md)$|^LICENSE-/.test(path)), []);
+    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "turnwheel.wasm", "entry/web.js", "entry/node.js", "entry/workerd.js"]) assert.ok(paths.includes(needed), `${needed} is in it`);
+    assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(js|d\.ts|wasm|json|md)$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
     project = await shop.project();
     assert.deepEqual(await readdir(join(project, "node_modules")).then((names) => names.filter((name) => !name.startsWith("."))), ["turnwheel"], "it depends on nothing");
+  });
+
+  await check("nothing in it runs when it is installed, and nothing tells on which machine it was made", async () => {
+    const { scripts, dependencies, bin } = JSON.parse(await readFile(installed("package.json"), "utf8"));
+    assert.deepEqual([scripts, dependencies, bin], [undefined, undefined, undefined]);
+    const { stdout: sysroot } = await run("rustc", ["--print", "sysroot"], { cwd: ROOT });
+    const folders = [ROOT, `${homedir()}/`, process.env["CARGO_HOME"], sysroot.trim(), "/rustlib/", "/registry/src/"];
+    for (const entry of await readdir(installed(""), { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const file = join(entry.parentPath ?? entry.path, entry.name);
+      const text = await readFile(file, "latin1");
+      for (const folder of folders) assert.ok(!folder || !text.includes(folder), `${entry.name} names ${folder}`);
+      assert.doesNotMatch(text, /sourceMappingURL=/, entry.name);
+      assert.equal((await stat(file)).mode & 0o111, 0, `${entry.name} is executable`);
+    }
   });
 
   await check("publint has nothing to say", async () => {

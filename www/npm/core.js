@@ -3,6 +3,7 @@
 
 export * from "./index.js";
 export * from "./boundary/engine.js";
+export { inHalves } from "./boundary/halves.js";
 export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
 export { dereference, validate } from "./validator.js";

@@ -3,8 +3,12 @@
 mod args;
 mod bench;
 mod demo;
+mod deny;
+mod licence;
+mod locks;
 mod pack;
 mod players;
+mod release;
 mod run;
 mod setup;
 mod test;
@@ -31,6 +35,12 @@ const COMMANDS: &[Command] = &[
         run: pack::run,
     },
     Command {
+        name: "pack",
+        usage: "pack [--out FOLDER] [--unchecked | --offline] [--release]",
+        about: "what would be published, in target/xtask/packed or FOLDER: the npm tarball and the crates, listed and run in every host; with --release only if all is set for one",
+        run: release::run,
+    },
+    Command {
         name: "demo",
         usage: "demo [--port N] [--once QUESTION] [--model ID] [--base-url URL]",
         about: "builds, then serves the demo page; with --once answers in the terminal",
@@ -47,6 +57,12 @@ const COMMANDS: &[Command] = &[
         usage: "e2e [NAME...] [--skip NAME] [--list]",
         about: "checks against what must be fetched first: Firefox and WebKit, webpack, Rollup, Deno, Bun and wrangler, llmock's verdict on our client, a real model",
         run: test::e2e,
+    },
+    Command {
+        name: "deny",
+        usage: "deny [--advisories]",
+        about: "whom the build and the package depend on, by the rules of deny.toml; with --advisories what is known to be vulnerable",
+        run: deny::run,
     },
     Command {
         name: "bench",

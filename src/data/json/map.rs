@@ -26,6 +26,11 @@ impl Map {
         self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v)
     }
 
+    /// Returns the value of a key, mutably.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.0.iter_mut().rev().find(|(k, _)| k == key).map(|(_, v)| v)
+    }
+
     /// Sets a key. An existing key keeps its place.
     pub fn insert(&mut self, key: impl Into<String>, value: Value) {
         let key = key.into();

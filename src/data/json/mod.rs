@@ -34,6 +34,12 @@ pub use write::{ObjectWriter, ToJson, write_list};
 /// The maximum nesting depth of arrays and objects.
 const MAX_DEPTH: u32 = 128;
 
+/// How many values a tree may hold that a stranger wrote. A value takes many times the bytes that it is written with.
+const MAX_NODES: u32 = 65_536;
+
+/// The message of the error of JSON that holds too much.
+const TOO_LARGE: &str = "too many values";
+
 /// Why a text is not the expected JSON: a message in lower case, and the byte where reading stopped. It is
 /// a single pointer, because every reading function passes it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +54,11 @@ impl JsonError {
     /// Returns the byte offset in the text.
     pub fn offset(&self) -> usize {
         self.0.1
+    }
+
+    /// Whether the JSON is well-formed as far as it was read, but holds too much.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.message() == TOO_LARGE
     }
 
     /// Returns both as one text.

@@ -74,6 +74,18 @@ impl RawJson {
         self.0.starts_with("{")
     }
 
+    /// What kind of value it is; see [`Value::kind`].
+    pub fn kind(&self) -> &'static str {
+        match self.0.as_bytes().first() {
+            Some(b'n') | None => "null",
+            Some(b't' | b'f') => "a boolean",
+            Some(b'"') => "a string",
+            Some(b'[') => "a list",
+            Some(b'{') => "an object",
+            Some(_) => "a number",
+        }
+    }
+
     /// Parses the value into a tree.
     pub fn to_value(&self) -> Value {
         Value::parse(&self.0).unwrap_or_default()

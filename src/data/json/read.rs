@@ -3,7 +3,7 @@
 use super::map::Map;
 use super::numbers::Number;
 use super::value::Value;
-use super::{JsonError, MAX_DEPTH};
+use super::{JsonError, MAX_DEPTH, MAX_NODES, TOO_LARGE};
 
 /// Reads JSON from left to right without building a tree. Every method leaves the reader after what it has
 /// read. After an error the reader must not be used any more.
@@ -12,6 +12,8 @@ pub struct Reader<'a> {
     pub(super) at: usize,
     depth: u32,
     max_depth: u32,
+    /// How many more values a tree may hold.
+    nodes: u32,
     /// Whether a lone surrogate was found and replaced.
     pub mended: bool,
 }
@@ -19,12 +21,22 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Creates a reader at the start of the text.
     pub fn new(text: &'a str) -> Self {
-        Reader { text, at: 0, depth: 0, max_depth: MAX_DEPTH, mended: false }
+        Reader { text, at: 0, depth: 0, max_depth: MAX_DEPTH, nodes: u32::MAX, mended: false }
     }
 
     /// Like `new`, for JSON that contains values which may themselves be nested to the full depth.
     pub(super) fn of_container(text: &'a str) -> Self {
         Reader { max_depth: MAX_DEPTH / 2 * 3, ..Reader::new(text) }
+    }
+
+    /// Like `new`, for JSON that a stranger wrote: a tree of it is bounded.
+    pub(super) fn bounded(text: &'a str) -> Self {
+        Reader { nodes: MAX_NODES, ..Reader::new(text) }
+    }
+
+    /// The error of JSON that holds too much.
+    pub(crate) fn too_large(&self) -> JsonError {
+        self.error(TOO_LARGE)
     }
 
     /// Returns the first byte of the next value (`{`, `[`, `"`, `t`, `f`, `n`, a digit or `-`), or `None`
@@ -229,6 +241,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the value is malformed.
     pub fn value(&mut self) -> Result<Value, JsonError> {
+        self.nodes = self.nodes.checked_sub(1).ok_or_else(|| self.too_large())?;
         match self.peek_byte() {
             b'{' => {
                 let mut map = Map::new();

@@ -1,5 +1,6 @@
 //! Strings, read and written.
 
+use crate::data::room::grow_text;
 use crate::data::text::{ONES, Put, first_of};
 
 use super::JsonError;
@@ -148,11 +149,18 @@ pub fn write_str(text: &str, out: &mut String) {
     out.push_str("\"");
 }
 
+/// From this length on, there is room in the buffer for a text and for what follows it before it is written.
+const LONG: usize = 1 << 12;
+
 /// Like [`write_str`], without the quotes.
 #[inline(never)]
 pub(super) fn write_plain(text: &str, out: &mut String) {
     let mut rest = text;
     loop {
+        if rest.len() > LONG {
+            // A buffer that doubles would take three times the memory of a long text.
+            grow_text(out, rest.len() + LONG);
+        }
         let plain = plain_length(rest.as_bytes());
         let Some(special) = rest.as_bytes().get(plain) else { break };
         out.push_str(rest.get(..plain).unwrap_or_default());

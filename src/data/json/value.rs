@@ -39,6 +39,17 @@ impl Value {
         Ok(value)
     }
 
+    /// Like [`Value::parse`], for JSON that a stranger wrote: it may hold 65,536 values.
+    ///
+    /// # Errors
+    /// As for [`Value::parse`], and if it holds more values.
+    pub(crate) fn parse_bounded(text: &str) -> Result<Value, JsonError> {
+        let mut reader = Reader::bounded(text);
+        let value = reader.value()?;
+        reader.end()?;
+        Ok(value)
+    }
+
     /// Like [`Value::parse`], for JSON that contains values of others: it may be nested deeper than any of
     /// them.
     ///
@@ -101,7 +112,7 @@ impl Value {
     /// Returns a member of an object, mutably.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let Value::Object(map) = self else { return None };
-        map.0.iter_mut().rev().find(|(k, _)| k == key).map(|(_, v)| v)
+        map.get_mut(key)
     }
 
     /// Removes a member from an object and returns it; null if there is none.

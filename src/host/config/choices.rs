@@ -72,10 +72,24 @@ pub struct Timeouts {
     pub first_chunk: Option<u64>,
     /// Between two signs of life of a model call.
     pub chunk: Option<u64>,
+    /// For one call of a model, from its start to the end of its answer. Without it, an answer that still sends signs of
+    /// life after [`Timeouts::LONGEST_ANSWER`] ends with an error; `Some(u64::MAX)` is no limit.
+    pub model: Option<u64>,
     /// For each call of a tool that has no limit of its own.
     pub tool: Option<u64>,
     /// For the whole run.
     pub total: Option<u64>,
+}
+
+impl Timeouts {
+    /// How long an answer may take that nobody has set a limit for: bytes that trickle in for ever must not hold a run
+    /// for ever.
+    pub const LONGEST_ANSWER: u64 = 30 * 60_000;
+
+    /// Until when an answer may come that began at this time.
+    pub(crate) fn end_of_answer(&self, began: u64) -> u64 {
+        began.saturating_add(self.model.unwrap_or(Self::LONGEST_ANSWER))
+    }
 }
 
 /// When the provider's prompt cache is written and when it is only read, by estimate.

@@ -45,6 +45,8 @@ pub struct ModelName {
     pub context_window: Option<u64>,
     /// See [`StreamFn::native_output`].
     pub native_output: bool,
+    /// See [`StreamFn::max_answer_bytes`].
+    pub max_answer_bytes: usize,
 }
 
 impl ModelName {
@@ -55,6 +57,7 @@ impl ModelName {
             supports_tools: model.supports_tools,
             context_window: model.context_window,
             native_output: model.stream_fn.native_output(),
+            max_answer_bytes: model.stream_fn.max_answer_bytes(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::rules::approval::ToolDecision;
 use crate::rules::policy::Transform;
-use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
+use crate::rules::stream::{AssistantMessageEvent, MAX_ANSWER, ModelRequest};
 use crate::words::event::CompactionReport;
 use crate::words::message::{AgentMessage, Usage};
 
@@ -49,6 +49,12 @@ pub trait StreamFn {
     /// structured answer.
     fn native_output(&self) -> bool {
         false
+    }
+
+    /// How many bytes an answer of this model may have: text, thinking, arguments, signatures and all else together,
+    /// written as JSON. A longer answer ends with an error. `usize::MAX` is no limit.
+    fn max_answer_bytes(&self) -> usize {
+        MAX_ANSWER
     }
 }
 

@@ -34,6 +34,9 @@ enum Update {
 
 const UPDATES_WAITING: usize = 128;
 
+/// Bytes up to which texts are joined.
+const LONGEST_UPDATE: usize = 1 << 20;
+
 impl Updates {
     /// `has_progress` is set whenever something was shown.
     pub(crate) fn with_flag(has_progress: Rc<std::cell::Cell<bool>>) -> Self {
@@ -94,11 +97,11 @@ impl Updates {
     }
 }
 
-/// Joins the two oldest updates: two texts become one, of anything else the later one is kept.
+/// Joins the two oldest updates: two texts become one if that is not too long, of anything else the later one is kept.
 fn join_oldest(waiting: &mut std::collections::VecDeque<Update>) {
     let (Some(first), Some(second)) = (waiting.pop_front(), waiting.pop_front()) else { return };
     match (first, second) {
-        (Update::Text(mut first), Update::Text(second)) => {
+        (Update::Text(mut first), Update::Text(second)) if first.len() + second.len() <= LONGEST_UPDATE => {
             first.push_str(&second);
             waiting.push_front(Update::Text(first));
         }

@@ -12,6 +12,10 @@ use crate::words::message::{
 
 use super::event::AssistantMessageEvent;
 
+mod limit;
+
+pub use limit::{Excess, MAX_ANSWER};
+
 /// Why a call in a finished message cannot run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallFault {
@@ -25,9 +29,12 @@ pub enum CallFault {
 }
 
 /// Assembles a message from the events of one model call.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Assembler {
     blocks: Vec<Partial>,
+    /// The bytes so far, and how many there may be; see `limit.rs`.
+    bytes: usize,
+    limit: usize,
     /// The usage reported last.
     pub usage: Usage,
 }
@@ -59,6 +66,12 @@ pub struct Assembled {
     pub content: Vec<ContentBlock>,
     /// The id and the fault of each faulty call, in the order of the calls.
     pub faults: Vec<(String, CallFault)>,
+}
+
+impl Default for Assembler {
+    fn default() -> Self {
+        Assembler { blocks: Vec::new(), bytes: 0, limit: MAX_ANSWER, usage: Usage::default() }
+    }
 }
 
 impl Assembler {
@@ -176,7 +189,7 @@ impl Assembler {
     pub fn partial(self) -> Vec<ContentBlock> {
         let whole = |block: &Partial| !matches!(block, Partial::Call(call) if call.open);
         let blocks = self.blocks.into_iter().filter(whole).collect();
-        let assembled = Assembler { blocks, usage: self.usage }.finish(MessageStopReason::Aborted);
+        let assembled = Assembler { blocks, ..self }.finish(MessageStopReason::Aborted);
         let faulty = |id: &str| assembled.faults.iter().any(|(faulty, _)| faulty == id);
         let sound = |block: &ContentBlock| !matches!(block, ContentBlock::ToolCall(c) if faulty(&c.call_id));
         assembled.content.into_iter().filter(sound).collect()

@@ -5,7 +5,7 @@ mod assemble;
 mod event;
 mod request;
 
-pub use assemble::{Assembled, Assembler, CallFault};
+pub use assemble::{Assembled, Assembler, CallFault, Excess, MAX_ANSWER};
 pub use event::AssistantMessageEvent;
 pub use request::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 

@@ -87,6 +87,10 @@ impl HttpModel {
 }
 
 impl StreamFn for HttpModel {
+    fn max_answer_bytes(&self) -> usize {
+        self.wire.borrow().limits().answer
+    }
+
     fn stream(
         &self,
         mut request: ModelRequest,

@@ -59,6 +59,8 @@ enum Stage {
         timeout: Option<LocalBoxFuture<'static, ()>>,
         received: String,
         reported: Usage,
+        /// When the answer has taken too long.
+        ends: u64,
         /// The number of entries in the current call.
         taken: usize,
     },
@@ -76,8 +78,12 @@ impl Future for Summarizing {
             match &mut work.stage {
                 Stage::Key(key) => work.key = ready!(key.as_mut().poll(cx))?,
                 Stage::BackOff(sleep) => ready!(sleep.as_mut().poll(cx)),
-                Stage::Answer { events, timeout, received, reported, taken } => {
+                Stage::Answer { events, timeout, received, reported, ends, taken } => {
                     let event = match (events.as_mut().poll_next(cx), &mut *timeout) {
+                        (Poll::Ready(_), _) if work.summarizer.dependencies.timer.now() >= *ends => {
+                            let text = "the notes were not complete in time";
+                            Some(E::Error(ErrorInfo::new(ErrorKind::Timeout, text)))
+                        }
                         (Poll::Ready(event), _) => event,
                         (Poll::Pending, None) => return Poll::Pending,
                         (Poll::Pending, Some(sleep)) => {
@@ -155,6 +161,7 @@ impl Summarizing {
             timeout: limit.map(|ms| dependencies.timer.sleep(ms)),
             received: String::new(),
             reported: Usage::default(),
+            ends: dependencies.timeouts.end_of_answer(dependencies.timer.now()),
             taken,
         }
     }

@@ -3,9 +3,10 @@
 use std::mem;
 
 use crate::data::json::{Map, ToJson, Value};
-use crate::data::text::{Put, contains};
+use crate::data::text::contains;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::fields::tree;
 use crate::wires::decoding::piece::Piece;
 
 use super::frame::{AnthropicDelta, BlockStart};
@@ -51,7 +52,7 @@ impl AnthropicBlock {
             _ => {
                 answering.count_bytes(written.len());
                 if answering.count_call()
-                    && let Ok(Value::Object(block)) = Value::parse(written)
+                    && let Some(Value::Object(block)) = tree(written, answering)
                 {
                     return AnthropicBlock::Raw { block, input: String::new() };
                 }
@@ -111,11 +112,11 @@ impl AnthropicBlock {
             return;
         };
         if let AnthropicBlock::Raw { mut block, input } = mem::take(self) {
-            match Value::parse(&input) {
-                Ok(input) => block.insert("input", input),
+            match tree(&input, answering) {
+                Some(input) => block.insert("input", input),
                 // The token limit cut it off.
-                Err(_) if !input.trim_ascii().is_empty() => return,
-                Err(_) => {}
+                None if !input.trim_ascii().is_empty() => return,
+                None => {}
             }
             answering.raw(Value::Object(block).to_raw());
         }
@@ -163,16 +164,17 @@ fn add_to_raw(block: &mut Map, input: &mut String, delta: AnthropicDelta<'_>, an
     };
     answering.count_bytes(piece.text.len());
     match &*delta.kind {
-        "input_json_delta" => input.put(&piece.text),
-        "compaction_delta" => append(block, "content", &piece),
-        "text_delta" => append(block, "text", &piece),
+        "input_json_delta" => answering.hold(input, &piece.text),
+        "compaction_delta" => append(block, "content", &piece, answering),
+        "text_delta" => append(block, "text", &piece, answering),
         _ => {}
     }
 }
 
 /// Appends to a text of a block.
-fn append(block: &mut Map, key: &str, piece: &Piece<'_>) {
-    let before = block.get(key).and_then(Value::as_str).unwrap_or_default();
-    let text = [before, &piece.text].concat();
-    block.insert(key, Value::String(text));
+fn append(block: &mut Map, key: &str, piece: &Piece<'_>, answering: &mut Answering) {
+    match block.get_mut(key) {
+        Some(Value::String(text)) => answering.hold(text, &piece.text),
+        _ => block.insert(key, Value::from(&*piece.text)),
+    }
 }

@@ -50,6 +50,10 @@ impl Wire for Anthropic {
         self.encoder.encode(request)
     }
 
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     fn decoder(&self) -> Box<dyn Decoder> {
         decoder(self.limits)
     }

@@ -2,7 +2,8 @@
 //! decoder does to it becomes events.
 
 use crate::data::json::{JsonError, RawJson};
-use crate::rules::stream::AssistantMessageEvent as Event;
+use crate::data::room::{grow_text, has_room};
+use crate::rules::stream::{AssistantMessageEvent as Event, Excess};
 use crate::wires::Remarks;
 use crate::wires::errors::{ended_early, error_in, in_stream_text, no_stream};
 use crate::wires::limits::{Limits, limit_error};
@@ -12,6 +13,12 @@ use crate::words::message::{MessageStopReason, Usage};
 
 use super::blocks::Blocks;
 use super::template::Holes;
+
+/// What a tree of the largest number of values takes.
+const TREE: usize = 4 << 20;
+
+/// Shorter frames are read without asking for memory.
+const LONG_FRAME: usize = 1 << 16;
 
 /// An answer that is arriving. Its blocks are in `blocks.rs`.
 #[derive(Default)]
@@ -35,6 +42,10 @@ pub(crate) struct Answering {
     pub(super) is_over: bool,
     calls: usize,
     argument_bytes: usize,
+    /// Bytes that the decoder itself holds, because they become events later or must be recognised again.
+    held_bytes: usize,
+    /// Bytes of the response.
+    received: u64,
 }
 
 impl Answering {
@@ -79,9 +90,54 @@ impl Answering {
     /// Counts bytes of arguments, and of blocks that are kept whole.
     pub(crate) fn count_bytes(&mut self, bytes: usize) {
         self.argument_bytes = self.argument_bytes.saturating_add(bytes);
-        if self.argument_bytes > self.limits.arguments {
+        if self.argument_bytes > self.limits.answer {
+            self.exceed_answer();
+        } else if self.argument_bytes > self.limits.arguments {
             self.exceed("the arguments of the tool calls are longer than ", self.limits.arguments, " bytes");
         }
+    }
+
+    /// Adds to a text that the decoder holds, and counts it.
+    #[inline(never)]
+    pub(crate) fn hold(&mut self, text: &mut String, more: &str) {
+        self.count_held(more.len());
+        if !grow_text(text, more.len()) {
+            self.fail(Excess::Memory.error());
+        } else if !self.is_ended {
+            text.push_str(more);
+        }
+    }
+
+    /// Counts bytes that the decoder holds.
+    #[inline(never)]
+    pub(crate) fn count_held(&mut self, bytes: usize) {
+        self.held_bytes = self.held_bytes.saturating_add(bytes);
+        if self.held_bytes > self.limits.answer {
+            self.exceed_answer();
+        }
+    }
+
+    #[cold]
+    fn exceed_answer(&mut self) {
+        self.fail(Excess::Limit(self.limits.answer).error());
+    }
+
+    /// Counts bytes of the response: what is not part of the answer must have an end too.
+    pub(super) fn count_received(&mut self, bytes: usize) {
+        self.received = self.received.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        if self.received > self.limits.response() {
+            self.exceed_answer();
+        }
+    }
+
+    /// Whether there is memory to read a frame of this length; if not, the answer fails. Of a long frame, texts are
+    /// copied: once as they are read, once into the message.
+    pub(super) fn has_room_for(&mut self, frame: usize) -> bool {
+        let has_room = frame < LONG_FRAME || has_room(frame.saturating_mul(3) + TREE);
+        if !has_room {
+            self.fail(Excess::Memory.error());
+        }
+        has_room
     }
 
     /// Keeps a block that only its provider understands.

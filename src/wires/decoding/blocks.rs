@@ -92,8 +92,9 @@ impl Answering {
 
     /// Adds to the signature of the open block.
     pub(crate) fn sign(&mut self, signature: &str) {
-        if let Some(open) = &mut self.blocks.open {
-            open.signature.get_or_insert_default().push_str(signature);
+        if let Some(mut open) = self.blocks.open.take() {
+            self.hold(open.signature.get_or_insert_default(), signature);
+            self.blocks.open = Some(open);
         }
     }
 

@@ -2,12 +2,27 @@
 
 use std::borrow::Cow;
 
-use crate::data::json::{JsonError, Reader};
+use crate::data::json::{JsonError, Reader, Value};
+use crate::rules::stream::Excess;
 
+use super::answering::Answering;
 use super::piece::Piece;
 
 /// The result of a reading step.
 pub(crate) type ReadResult = Result<(), JsonError>;
+
+/// How many items a list in a frame may have: each of them takes more memory than the few bytes it was made of.
+const MANY_ITEMS: usize = 10_000;
+
+/// Reads a value of a frame as a tree; `None` if it is malformed. A tree that takes too much memory fails the answer.
+#[inline(never)]
+pub(crate) fn tree(text: &str, answering: &mut Answering) -> Option<Value> {
+    let read = Value::parse_bounded(text);
+    if read.as_ref().is_err_and(JsonError::is_too_large) {
+        answering.fail(Excess::Memory.error());
+    }
+    read.ok()
+}
 
 /// Reads an object; anything else is skipped.
 pub(crate) fn in_object<'a>(
@@ -17,12 +32,15 @@ pub(crate) fn in_object<'a>(
     if reader.peek() == Some(b'{') { reader.object(member) } else { reader.pass_over() }
 }
 
-/// Reads a list; anything else is skipped.
+/// Reads a list; anything else is skipped. A list that is too long is an error.
 pub(crate) fn in_array<'a>(
     reader: &mut Reader<'a>,
-    item: impl FnMut(&mut Reader<'a>, usize) -> ReadResult,
+    mut item: impl FnMut(&mut Reader<'a>, usize) -> ReadResult,
 ) -> ReadResult {
-    if reader.peek() == Some(b'[') { reader.array(item) } else { reader.pass_over() }
+    if reader.peek() != Some(b'[') {
+        return reader.pass_over();
+    }
+    reader.array(|reader, at| if at < MANY_ITEMS { item(reader, at) } else { Err(reader.too_large()) })
 }
 
 /// Reads a string; anything else is skipped.

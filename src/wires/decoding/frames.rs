@@ -25,7 +25,7 @@ pub(crate) trait Frames {
     fn document(&mut self, text: &str, answering: &mut Answering);
 
     /// The last frame came again with another text. It was not read, and the text is already an event.
-    fn repeated(&mut self, _text: &str) {}
+    fn repeated(&mut self, _text: &str, _answering: &mut Answering) {}
 
     /// Whether everything that an answer needs has arrived, although no frame ended it.
     fn is_whole(&self, answering: &Answering) -> bool {
@@ -64,7 +64,11 @@ impl SseDecoder {
 
     fn read(&mut self, bytes: &[u8]) {
         let SseDecoder { sse, wire, template, answering } = self;
+        answering.count_received(bytes.len());
         let fed = sse.feed(bytes, |frame| {
+            if !answering.has_room_for(frame.data.len()) {
+                return;
+            }
             let frame = Frame { data: frame.data.trim_ascii(), ..frame };
             match template.text_of(&frame) {
                 Some(text) => template.repeat(text, &mut **wire, answering),

@@ -83,7 +83,7 @@ impl FrameTemplate {
             return;
         }
         let length = text.len();
-        wire.repeated(&text);
+        wire.repeated(&text, answering);
         answering.push_delta(self.index, self.kind, text.into_owned());
         if self.kind.is_none() {
             answering.count_bytes(length);

@@ -8,6 +8,9 @@ use crate::words::error::{ErrorInfo, ProviderError};
 /// How many characters of a message are kept. Some providers send the whole request back.
 pub(super) const MAX_MESSAGE: usize = 4_000;
 
+/// How many characters of a type or a code are kept.
+const MAX_WORD: usize = 200;
+
 pub(super) const ADDRESS: &str = "; is the address that of the API?";
 
 /// What the provider says of an error.
@@ -33,7 +36,7 @@ impl ErrorDetails {
             let tags = if status == 400 { vec!["request_too_large".to_owned()] } else { Vec::new() };
             return ErrorDetails { message, tags, ..ErrorDetails::default() };
         }
-        let document = Value::parse(text);
+        let document = Value::parse_bounded(text);
         let is_text = document.is_err();
         let mut details =
             document.map_or_else(|_| ErrorDetails::of_text(text), |value| ErrorDetails::of_document(&value));
@@ -145,8 +148,8 @@ impl ErrorDetails {
         let (kind, retryable) = self.classify(status);
         let mut info = ErrorInfo::new(kind, self.message.as_str());
         info.retryable = retryable;
-        info.provider =
-            Some(ProviderError { status: None, kind: self.kind.clone(), code: self.code.clone() });
+        let word = |word: &Option<String>| word.as_deref().map(|word| first_characters(word, MAX_WORD));
+        info.provider = Some(ProviderError { status: None, kind: word(&self.kind), code: word(&self.code) });
         info
     }
 

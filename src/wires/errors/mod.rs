@@ -60,13 +60,13 @@ pub fn in_stream(document: &Value) -> ErrorInfo {
 
 /// Returns what a document beside the events means; `None` if it is not an error.
 pub(super) fn error_in(text: &str) -> Option<ErrorInfo> {
-    let document = Value::parse(text).ok()?;
+    let document = Value::parse_bounded(text).ok()?;
     Some(ErrorDetails::of_value(&document)?.in_stream())
 }
 
 /// Returns what an error text inside a 200 answer means.
 pub fn in_stream_text(text: &str) -> ErrorInfo {
-    match Value::parse(text) {
+    match Value::parse_bounded(text) {
         Ok(document) => in_stream(&document),
         Err(_) => ErrorDetails::of_text(text).error(None),
     }
@@ -92,7 +92,7 @@ pub fn ended_early(rest: &str) -> ErrorInfo {
 /// Returns the error of a body that was not a stream of events, but a web page or plain words. A retry would
 /// bring the same, except if the body was JSON that was cut on its way.
 pub fn no_stream(body: &str) -> ErrorInfo {
-    if text::find_any(body, "{[") == Some(0) && Value::parse(body).is_err() {
+    if text::find_any(body, "{[") == Some(0) && Value::parse_bounded(body).is_err() {
         return ended_early(body);
     }
     let text = ErrorDetails::of_text(&first_characters(body, 300)).message;

@@ -1,10 +1,11 @@
 //! Reads the chunks of an answer. The answer ends with the body, because every chunk may have a finish
 //! reason.
 
-use crate::data::json::{RawJson, Reader, Value, fill};
+use crate::data::json::{RawJson, Reader, fill};
 use crate::wires::Limits;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::fields::tree;
 use crate::wires::decoding::frames::{Frames, SseDecoder};
 use crate::wires::errors::in_stream_text;
 use crate::wires::sse::Frame;
@@ -141,7 +142,7 @@ impl GeminiDecoder {
     }
 
     fn call(&mut self, call: &str, signature: &str, answering: &mut Answering) {
-        let Ok(call) = Value::parse(call) else {
+        let Some(call) = tree(call, answering) else {
             return;
         };
         let word = |key: &str| call.text_at(key).unwrap_or_default();
@@ -166,7 +167,7 @@ impl GeminiDecoder {
         let mut text = String::new();
         let mut written = Ok(());
         // Gateways write the arguments as a JSON text.
-        let parsed = call.text_at("args").and_then(|text| Value::parse(text).ok());
+        let parsed = call.text_at("args").and_then(|text| tree(text, answering));
         let args = parsed.as_ref().or_else(|| call.get("args"));
         if let Some(whole) = args.filter(|args| args.as_object().is_some()) {
             written = open.arguments.set(whole, &mut text);

@@ -47,6 +47,10 @@ impl Wire for Gemini {
         self.encoder.encode(request)
     }
 
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     fn decoder(&self) -> Box<dyn Decoder> {
         decoder(self.limits)
     }

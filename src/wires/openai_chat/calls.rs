@@ -1,7 +1,6 @@
 //! The tool calls of an answer, which arrive in pieces that servers number, name and repeat in many ways.
 
 use crate::data::json::{RawJson, Reader, fill};
-use crate::data::text::Put;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::piece::Piece;
 use crate::words::message::MessageStopReason;
@@ -158,7 +157,7 @@ impl ChatCall {
         let length = arguments.text.len();
         self.length += length;
         if self.block.is_none() || self.id.is_empty() {
-            self.text.put(&arguments.text);
+            answering.hold(&mut self.text, &arguments.text);
         }
         if let Some(index) = self.block {
             answering.push_arguments(index, arguments);

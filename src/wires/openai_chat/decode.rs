@@ -182,7 +182,7 @@ impl ChatDecoder {
 
 /// Fails with the error that a chunk holds, at its top or in its choice.
 fn fail(document: &str, answering: &mut Answering) {
-    let value = Value::parse(document).unwrap_or_default();
+    let value = Value::parse_bounded(document).unwrap_or_default();
     let failed = value.path(&["error", "failed_generation"]).and_then(Value::as_str);
     answering.remarks.failed_generation = failed.map(str::to_owned);
     let has_error = |part: &&Value| part.get("error").is_some_and(|error| !error.is_null());

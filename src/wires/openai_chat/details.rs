@@ -76,7 +76,7 @@ impl<'a> ReasoningDetail<'a> {
 
     /// Returns the entry without the texts that stand in the thinking block.
     fn frame(&self) -> Map {
-        let mut frame = match Value::parse(self.raw) {
+        let mut frame = match Value::parse_bounded(self.raw) {
             Ok(Value::Object(map)) => map,
             _ => Map::new(),
         };
@@ -86,6 +86,9 @@ impl<'a> ReasoningDetail<'a> {
         frame
     }
 }
+
+/// What an entry costs besides what it says.
+const ENTRY: usize = 64;
 
 /// What is kept of the thinking blocks of an answer so that `reasoning_details` can be sent back.
 #[derive(Default)]
@@ -97,8 +100,9 @@ pub(super) struct ReasoningDetails {
 
 impl ReasoningDetails {
     /// Counts a thinking block that begins with text from another field.
-    pub(super) fn begin_plain(&mut self, answering: &Answering) {
+    pub(super) fn begin_plain(&mut self, answering: &mut Answering) {
         if !answering.is_open(BlockKind::Thinking) {
+            answering.count_held(ENTRY);
             self.frames.push(Value::Null);
         }
     }
@@ -107,6 +111,7 @@ impl ReasoningDetails {
     /// begins a block.
     pub(super) fn take(&mut self, detail: ReasoningDetail<'_>, answering: &mut Answering) {
         if detail.kind == ReasoningDetailKind::Encrypted {
+            answering.count_held(ENTRY + detail.raw.len());
             self.frames.push(Value::Object(detail.frame()));
             return answering.redacted(detail.data.map(|data| data.text.into_owned()).unwrap_or_default());
         }
@@ -115,7 +120,9 @@ impl ReasoningDetails {
         }
         self.begin_plain(answering);
         answering.open(BlockKind::Thinking);
-        self.merge(&detail);
+        if self.merge(&detail) {
+            answering.count_held(detail.raw.len());
+        }
         if let Some(text) = detail.text.filter(|text| !text.is_empty()) {
             answering.text(BlockKind::Thinking, text);
         }
@@ -139,8 +146,8 @@ impl ReasoningDetails {
             && (index.is_none() || detail.index.is_none() || index == detail.index)
     }
 
-    /// Adds what a later piece of an entry says to what an earlier one said.
-    fn merge(&mut self, detail: &ReasoningDetail<'_>) {
+    /// Adds what a later piece of an entry says to what an earlier one said. Returns whether any of it was kept.
+    fn merge(&mut self, detail: &ReasoningDetail<'_>) -> bool {
         match self.frames.last_mut() {
             Some(frame @ Value::Null) => *frame = Value::Object(detail.frame()),
             // Only the signature comes late, and sometimes an id with it.
@@ -151,8 +158,9 @@ impl ReasoningDetails {
                     }
                 }
             }
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
     /// Writes the entries as a member of a call's metadata, if there are any.

@@ -53,6 +53,10 @@ impl Wire for OpenAiChat {
         self.encoder.encode(request)
     }
 
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     fn decoder(&self) -> Box<dyn Decoder> {
         decoder(self.limits, self.encoder.compat.replay == Replay::Details)
     }

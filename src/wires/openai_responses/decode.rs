@@ -5,6 +5,7 @@ use crate::data::json::{Reader, Value};
 use crate::wires::Limits;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::fields::tree;
 use crate::wires::decoding::frames::{Frames, SseDecoder};
 use crate::wires::decoding::template::span_of;
 use crate::wires::errors::{error_in, in_stream};
@@ -55,8 +56,8 @@ impl Frames for ResponsesDecoder {
         self.end(&response, answering);
     }
 
-    fn repeated(&mut self, text: &str) {
-        self.items.repeated(text);
+    fn repeated(&mut self, text: &str, answering: &mut Answering) {
+        self.items.repeated(text, answering);
     }
 
     /// Only a frame can end an answer.
@@ -94,7 +95,7 @@ impl ResponsesDecoder {
                 self.items.arguments_delta(index, delta, answering);
             }
             ("output_item.added", _, Some(item)) => {
-                if let Ok(item) = Value::parse(item) {
+                if let Some(item) = tree(item, answering) {
                     self.items.add(index, &item, answering);
                 }
             }
@@ -167,7 +168,7 @@ impl ResponsesDecoder {
 
 /// Fails with the error that an event holds.
 fn fail(data: &str, answering: &mut Answering) {
-    let mut value = Value::parse(data).unwrap_or_default();
+    let mut value = Value::parse_bounded(data).unwrap_or_default();
     // Without an `error`, the `type` is that of the event and says nothing of the error.
     if let Value::Object(map) = &mut value
         && map.get("error").is_none_or(Value::is_null)

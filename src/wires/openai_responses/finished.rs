@@ -5,6 +5,7 @@ use crate::data::json::{RawJson, ToJson, Value, fill};
 use crate::data::text::Put;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::fields::tree;
 
 use super::items::{OutputItem, OutputItemKind, OutputItems};
 use super::signatures::{PART_SEPARATOR, signature_of_message, signature_of_reasoning};
@@ -12,7 +13,7 @@ use super::signatures::{PART_SEPARATOR, signature_of_message, signature_of_reaso
 impl OutputItems {
     /// Ends an item.
     pub(super) fn finish(&mut self, index: Option<u64>, written: &str, answering: &mut Answering) {
-        let Ok(value) = Value::parse(written) else {
+        let Some(value) = tree(written, answering) else {
             return;
         };
         let kind = self.kind_of(&value);

@@ -8,6 +8,9 @@ use crate::wires::decoding::piece::Piece;
 
 use super::signatures::{PART_SEPARATOR, signature_of_message};
 
+/// What an item costs besides its texts.
+const ITEM: usize = 256;
+
 /// The items so far. What is done when one of them ends is in `finished.rs`.
 #[derive(Default)]
 pub(super) struct OutputItems {
@@ -77,9 +80,10 @@ impl OutputItems {
     }
 
     /// Returns the position of an item, and adds it if it was not announced.
-    fn find_or_add(&mut self, index: Option<u64>, kind: OutputItemKind) -> usize {
+    fn find_or_add(&mut self, index: Option<u64>, kind: OutputItemKind, answering: &mut Answering) -> usize {
         let known = self.find(index).filter(|at| self.items.get(*at).is_some_and(|item| item.kind == kind));
         known.unwrap_or_else(|| {
+            answering.count_held(ITEM);
             self.items.push(OutputItem::new(index, kind));
             self.items.len() - 1
         })
@@ -117,6 +121,7 @@ impl OutputItems {
             }
             OutputItemKind::Reasoning | OutputItemKind::Other => {}
         }
+        answering.count_held(ITEM + item.signature.len());
         self.items.push(item);
         Some(self.items.len() - 1)
     }
@@ -129,7 +134,7 @@ impl OutputItems {
         answering: &mut Answering,
     ) {
         if !piece.is_empty() {
-            let at = self.find_or_add(index, OutputItemKind::Message);
+            let at = self.find_or_add(index, OutputItemKind::Message, answering);
             self.text(at, kind, piece, answering);
         }
     }
@@ -144,7 +149,7 @@ impl OutputItems {
         if emitted.is_empty() {
             answering.close();
         }
-        emitted.put(&piece.text);
+        answering.hold(emitted, &piece.text);
         self.last = at;
         answering.holes.text = piece.span().filter(|_| !is_refusal);
         answering.text(kind, piece);
@@ -161,7 +166,7 @@ impl OutputItems {
         piece: Option<Piece<'_>>,
         answering: &mut Answering,
     ) {
-        let at = self.find_or_add(index, OutputItemKind::Reasoning);
+        let at = self.find_or_add(index, OutputItemKind::Reasoning, answering);
         let (Some(item), Some(piece)) = (self.items.get_mut(at), piece) else {
             return;
         };
@@ -175,7 +180,7 @@ impl OutputItems {
             item.emitted.put(PART_SEPARATOR);
         }
         item.part = part;
-        item.emitted.put(&piece.text);
+        answering.hold(&mut item.emitted, &piece.text);
         self.last = at;
         answering.holes.text = piece.span();
         answering.text(BlockKind::Thinking, piece);
@@ -200,7 +205,7 @@ impl OutputItems {
             return;
         };
         let is_first = item.emitted.is_empty();
-        item.emitted.put(&piece.text);
+        answering.hold(&mut item.emitted, &piece.text);
         if item.kind == OutputItemKind::Call {
             self.last = at;
             answering.holes.text = piece.span();
@@ -216,9 +221,9 @@ impl OutputItems {
     }
 
     /// The last piece came again with another text, which is already an event.
-    pub(super) fn repeated(&mut self, text: &str) {
+    pub(super) fn repeated(&mut self, text: &str, answering: &mut Answering) {
         if let Some(item) = self.items.get_mut(self.last) {
-            item.emitted.put(text);
+            answering.hold(&mut item.emitted, text);
         }
     }
 

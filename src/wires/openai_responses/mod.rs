@@ -60,6 +60,10 @@ impl Wire for OpenAiResponses {
         self.encoder.encode(request)
     }
 
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     fn decoder(&self) -> Box<dyn Decoder> {
         decoder(self.limits, self.provider() == "xai")
     }

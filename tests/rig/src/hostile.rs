@@ -339,8 +339,13 @@ impl World {
         rules.steering.delivery = *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]);
         rules.steering.before_first_call = dice.chance(20);
         rules.follow_up = *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]);
-        rules.timeouts =
-            Timeouts { first_chunk: limit(15), chunk: limit(15), tool: limit(15), total: limit(5) };
+        rules.timeouts = Timeouts {
+            first_chunk: limit(15),
+            chunk: limit(15),
+            tool: limit(15),
+            total: limit(5),
+            model: None,
+        };
         rules.max_recoveries_per_turn = if dice.chance(20) { 0 } else { 1 + dice.below(2) as u32 };
         rules.output = dice.chance(10).then(RawJson::empty_object);
         rules.output_retries = 1;

@@ -890,7 +890,8 @@ fn rules(dice: &Dice) -> Rules {
     };
     rules.follow_up = *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]);
     let some = |ms: u64| dice.chance(15).then_some(ms);
-    rules.timeouts = Timeouts { first_chunk: some(100), chunk: some(50), tool: some(60), total: some(2_000) };
+    rules.timeouts =
+        Timeouts { first_chunk: some(100), chunk: some(50), tool: some(60), total: some(2_000), model: None };
     rules.max_recoveries_per_turn = u32::try_from(dice.below(3)).unwrap_or(0);
     rules.include_requests = dice.chance(20);
     rules.output = dice.chance(15).then(|| {

@@ -2,7 +2,7 @@
 // What an agent is set to, and its form for the engine: plain values, and the names of the functions that are set.
 
 import { FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
-import { jsonOf } from "../shared.js";
+import { jsonOf, withoutInfinity } from "../shared.js";
 import { setupOf } from "../models/setup.js";
 import { ModelList } from "../models/list.js";
 import { ToolSet } from "../tools/set.js";
@@ -36,7 +36,7 @@ export class Settings {
       maxTurns: options.maxTurns ?? 100,
       retry: retrySettings(options.retry),
       approval: options.approval, toolExecution: options.toolExecution, maxConcurrentTools: options.maxConcurrentTools,
-      gate: options.gate, steering: options.steering, followUp: options.followUp, timeouts: options.timeouts,
+      gate: options.gate, steering: options.steering, followUp: options.followUp, timeouts: { ...options.timeouts, modelMs: withoutInfinity(options.timeouts ?? {}).modelMs },
       maxRecoveriesPerTurn: typeof compaction === "object" ? compaction.maxRecoveriesPerTurn : undefined,
       includeRequests: options.includeRequests, sessionState: options.sessionState, output: this.output.schema,
       outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer,
@@ -60,7 +60,5 @@ export class Settings {
 /** @param {CheckedOptions["retry"]} given */
 function retrySettings(given) {
   const { multiplier, ...retry } = /** @type {Record<string, number | boolean | undefined>} */ (given ?? {});
-  // JSON has no Infinity, and a missing value would mean the default.
-  for (const name in retry) if (retry[name] === Infinity) retry[name] = 2 ** 53;
-  return { ...retry, multiplierThousandths: multiplier && Math.round(Number(multiplier) * 1000) };
+  return { ...withoutInfinity(retry), multiplierThousandths: multiplier && Math.round(Number(multiplier) * 1000) };
 }

@@ -2,7 +2,7 @@
 // A run in the engine: where what becomes of its effects crosses to wasm. Calls only queue something; `run_poll`,
 // in run/poller.js, does the work. An answer for a slot that is gone has no effect.
 
-import { kindOf, misuse, textOf } from "../shared.js";
+import { AgentError, kindOf, misuse, textOf } from "../shared.js";
 import { withoutSecrets } from "../agent/without-secrets.js";
 
 /** @import { ErrorInfo, JsonValue } from "../index.js" */
@@ -34,6 +34,7 @@ export class EngineRun {
   begin(engine, prompts) {
     const { core, runId } = this.run;
     this.engine = engine;
+    if (prompts !== undefined && !this.#fits(prompts)) throw new AgentError(NO_ROOM);
     const { registration, session, host } = core;
     this.handle = registration.call(() => engine.glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), host.now()));
     engine.runs.add(this.ref);
@@ -68,6 +69,11 @@ export class EngineRun {
     }
     if (when === "soon") run.poller.pollSoon();
     else run.poller.poll();
+  }
+
+  /** Whether a text may come in: an allocation that fails would end every run of the instance. @param {string} text */
+  #fits(text) {
+    return text.length < LONG || this.engine.dead || this.engine.glue.has_room(text.length * 3);
   }
 
   /** @param {string} reason */
@@ -132,6 +138,7 @@ export class EngineRun {
     // Most tools return text.
     const isText = typeof answer === "string";
     const text = isText ? answer : (JSON.stringify(answer) ?? "null");
+    if (!this.#fits(text)) return this.reject(slot, new AgentError(NO_ROOM));
     this.slots.delete(slot);
     this.#post((glue) => glue.resolve(this.handle, slot, text, isText), when);
   }
@@ -164,13 +171,13 @@ export class EngineRun {
 
   /** @param {number} slot @param {string} event JSON */
   subagentEvent(slot, event) {
-    if (this.slots.has(slot)) this.#post((glue) => glue.subagent_event(this.handle, slot, event));
+    if (this.slots.has(slot) && this.#fits(event)) this.#post((glue) => glue.subagent_event(this.handle, slot, event));
   }
 
   /** @param {number} slot @param {string} update JSON */
   update(slot, update) {
     // Updates that arrive together are delivered together.
-    if (this.slots.has(slot)) this.#post((glue) => glue.update(this.handle, slot, update), this.run.poller.isWaiting ? "soon" : "now");
+    if (this.slots.has(slot) && this.#fits(update)) this.#post((glue) => glue.update(this.handle, slot, update), this.run.poller.isWaiting ? "soon" : "now");
   }
 
   /**
@@ -181,6 +188,7 @@ export class EngineRun {
     const { core } = this.run;
     if (typeof key !== "string") throw misuse(`a key of the session state must be a text, got ${kindOf(key)}`);
     if (!this.slots.has(slot)) return;
+    if (!this.#fits(key + (value ?? ""))) throw new AgentError(NO_ROOM);
     if (value === undefined) core.session.state.delete(key);
     else core.session.state.set(key, /** @type {JsonValue} */ (JSON.parse(value)));
     core.registration.call(() => this.engine.glue.set_state(this.handle, slot, key, value ?? ""));
@@ -220,6 +228,7 @@ export class EngineRun {
 
   /** @param {number} slot @param {string} event JSON */
   streamEvent(slot, event) {
+    if (!this.#fits(event)) return this.fail(slot, new AgentError(NO_ROOM), NO_ROOM);
     if (this.slots.has(slot)) this.#post((glue) => glue.stream_event(this.handle, slot, event));
   }
 
@@ -230,9 +239,16 @@ export class EngineRun {
 
   /** @param {number} slot @param {number} kind @param {number} index @param {string} delta */
   streamDelta(slot, kind, index, delta) {
+    if (!this.#fits(delta)) return this.fail(slot, new AgentError(NO_ROOM), NO_ROOM);
     if (this.slots.has(slot)) this.#post((glue) => glue.stream_delta(this.handle, slot, kind, index, delta));
   }
 }
+
+/** Texts from this length on ask for room before they come in. */
+const LONG = 1 << 16;
+
+/** @type {ErrorInfo} */
+const NO_ROOM = { code: "internal", message: "there is not enough memory in the engine", retryable: false };
 
 /** In place of an instance, before a run has one: it counts as dead. */
 const NO_ENGINE = /** @type {Engine} */ (/** @type {unknown} */ ({ dead: true, busy: false }));

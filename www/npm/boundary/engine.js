@@ -4,7 +4,9 @@
 import { AgentError, broken, kindOf, misuse, textOf } from "../shared.js";
 import { NAME, bind } from "./glue.js";
 
-/** @typedef {() => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>} Loader */
+/** @import { Parts } from "./halves.js" */
+/** @typedef {BufferSource | WebAssembly.Module} Source */
+/** @typedef {() => Source | Promise<Source | Parts>} Loader */
 
 /** @type {Loader | undefined} */
 let loader;
@@ -38,10 +40,16 @@ export function getEngine() {
   if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
   const source = /** @type {any} */ (loader());
   if (!source?.then) return (engine = new Engine(source));
-  const promise = (loading = /** @type {Promise<Engine>} */ (source.then((/** @type {BufferSource} */ bytes) => (engine = new Engine(bytes)))));
+  const promise = (loading = /** @type {Promise<Engine>} */ (source.then(begin)));
   const loaded = () => void (loading = undefined);
   promise.then(loaded, loaded);
   return promise;
+}
+
+/** @param {any} loaded the whole, or both halves */
+function begin(loaded) {
+  engine = loaded?.module ? new Engine(loaded.module, loaded.rest) : new Engine(loaded);
+  return engine;
 }
 
 /**
@@ -70,14 +78,16 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** One wasm instance and its memory. */
 export class Engine {
-  /** @param {any} source bytes, or a compiled module */
-  constructor(source) {
+  /** @param {any} source bytes, or a compiled module @param {WebAssembly.Module} [rest] if the source is the first half */
+  constructor(source, rest) {
     const { Module } = WebAssembly;
     // The host may have created it in another realm, as Next.js does for its edge runtime.
     const isModule = source?.[Symbol.toStringTag] === "WebAssembly.Module";
     if (!isModule && !source?.byteLength) throw wrong(source);
     const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(source);
-    if (Module.imports(module)[0]?.module !== NAME) throw misuse("the wasm file is not turnwheel.wasm, or that of another version");
+    for (const part of rest ? [module, rest] : [module]) {
+      if (Module.imports(part)[0]?.module !== NAME) throw misuse("the wasm file is not turnwheel.wasm, or that of another version");
+    }
     /**
      * The runs in progress, held weakly: a run that waits for somebody may be collected.
      * @type {Set<WeakRef<{ crash(error: unknown): void }>>}
@@ -97,7 +107,7 @@ export class Engine {
     this.text = "";
     this.kind = 0;
     this.number = 0;
-    this.glue = bind(module);
+    this.glue = bind(module, rest);
     this.memory = this.glue.memory;
     this.control = this.glue.control() >>> 2;
   }

@@ -62,6 +62,11 @@ export interface Calls {
   feed_refusal(handle: number, slot: number, status: number, headers: string, body: Uint8Array | number[], now: number): void;
   
   /**
+   * Whether a text of so many bytes may come in; asked before it does.
+   */
+  has_room(bytes: number): boolean;
+  
+  /**
    * Returns whether messages wait for an agent's next run.
    */
   has_waiting(agent: number): boolean;
@@ -158,5 +163,5 @@ export interface Calls {
   without_secrets(handle: number, slot: number, text: string): string;
 }
 
-/** Makes an instance of the module. */
-export function bind(module: WebAssembly.Module): Calls;
+/** Makes an instance of the module: of the whole, or of its halves. The first half alone can begin a run. */
+export function bind(module: WebAssembly.Module, rest?: WebAssembly.Module): Calls;

@@ -8,6 +8,7 @@ import { networkError } from "./network-error.js";
 import { ModelRequest } from "./request.js";
 import { quietly } from "./slot.js";
 
+/** @import { Core } from "../agent/core.js" */
 /** @import { Driver } from "../run/driver.js" */
 /** @import { Slot } from "./slot.js" */
 /** @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number }} HttpEffect */
@@ -23,15 +24,12 @@ export function fetchAnswer(run, slot, effect, state) {
 }
 
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
-async function pump(run, slot, { url, headers, model }, state) {
+async function pump(run, slot, effect, state) {
   const { engineRun } = run;
-  const hostFetch = setupOf(run.core.settings.models.known[model]).fetch ?? globalThis.fetch;
   const body = engineRun.takeBody(slot);
-  // Every host words this error differently, and each wording would be taken for a dead network.
-  if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
-  if (PLAIN.test(url)) import("./plain-http.js").then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));
-  const request = new ModelRequest(hostFetch, url, headers, body);
-  const intake = await request.send(state).then((answer) => openResponse(run, slot, answer, state, request));
+  const response = run.takeAhead(effect, body, state) ?? sendRequest(run.core, effect, body, state);
+  const request = requestOf(run.core, effect, body);
+  const intake = await response.then((answer) => openResponse(run, slot, answer, state, request));
   if (!intake) return;
   try {
     if (!(await drain(intake))) return quietly(() => intake.reader.cancel());
@@ -43,6 +41,23 @@ async function pump(run, slot, { url, headers, model }, state) {
   state.complete = true;
   intake.flush();
   engineRun.feedEnd(slot);
+}
+
+/**
+ * Sends a request, with the model's own `fetch` if it has one.
+ * @param {Core} core @param {HttpEffect} effect @param {Uint8Array<ArrayBuffer>} body @param {Slot} state @returns {Promise<Response>}
+ */
+export function sendRequest(core, effect, body, state) {
+  const { url, headers } = effect;
+  // Every host words this error differently, and each wording would be taken for a dead network.
+  if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
+  if (PLAIN.test(url)) import("./plain-http.js").then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));
+  return requestOf(core, effect, body).send(state);
+}
+
+/** @param {Core} core @param {HttpEffect} effect @param {Uint8Array<ArrayBuffer>} body */
+function requestOf(core, { url, headers, model }, body) {
+  return new ModelRequest(setupOf(core.settings.models.known[model]).fetch ?? globalThis.fetch, url, headers, body);
 }
 
 /**
@@ -89,7 +104,7 @@ async function redirect(run, slot, response, state, request) {
 
 /** @param {Driver} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */
 async function readRefusal(run, slot, response) {
-  const bytes = await readErrorBody(response);
+  const bytes = await readErrorBody(response, run.core.host);
   run.engineRun.refuse(slot, Number(response.status), Object.fromEntries(response.headers), bytes);
 }
 
@@ -107,21 +122,33 @@ async function drain(intake) {
   }
 }
 
-/** Reads the body of an error response, at most 256 KiB of it. @param {Response} response */
-async function readErrorBody(response) {
+/** How long the body of an error response may take, by the host's clock and by the platform's, and how many reads. */
+const ERROR_MS = 10_000;
+const ERROR_READS = 10_000;
+
+/**
+ * Reads the body of an error response, at most 256 KiB of it, and as much as comes in ten seconds.
+ * @param {Response} response @param {{ now(): number }} host
+ */
+async function readErrorBody(response, host) {
   const body = new Uint8Array(1 << 18);
   let length = 0;
+  const end = host.now() + ERROR_MS;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const silence = new Promise((resolve) => (timer = setTimeout(resolve, ERROR_MS)));
   try {
     const reader = response.body?.getReader();
-    while (reader && length < body.length) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      body.set(value.subarray(0, body.length - length), length);
-      length = Math.min(body.length, length + value.length);
+    for (let reads = 0; reader; reads++) {
+      const read = length < body.length && reads < ERROR_READS && host.now() < end && (await Promise.race([reader.read(), silence]));
+      if (!read) quietly(() => reader.cancel());
+      if (!read || read.done) break;
+      body.set(read.value.subarray(0, body.length - length), length);
+      length = Math.min(body.length, length + read.value.length);
     }
-    if (length === body.length) quietly(() => reader?.cancel());
   } catch {
     // The status says enough.
   }
+  clearTimeout(timer);
   return body.subarray(0, length);
 }

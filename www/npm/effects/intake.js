@@ -14,6 +14,11 @@ const FLUSH_TICKS = 4;
  * listener aborts at the first.
  */
 const FLUSH_BYTES = 1 << 12;
+/** Enough reads for one call: the engine looks at the clock then. */
+const FLUSH_READS = 64;
+
+/** The most that is copied into the engine at once. */
+const MAX_BYTES = 1 << 16;
 
 /** Reads that arrive together become one call. */
 export class Intake {
@@ -43,7 +48,7 @@ export class Intake {
     this.size += bytes.length;
     // While the run is iterated nothing is batched: an iterator sees an event only after everything
     // delivered along with it.
-    if (this.size >= FLUSH_BYTES || run.outlet.queue.events !== undefined) this.flush();
+    if (this.size >= FLUSH_BYTES || this.chunks.length >= FLUSH_READS || run.outlet.queue.events !== undefined) this.flush();
     else if (this.flushTicks === 0) this.flushSoon();
     else this.flushTicks = FLUSH_TICKS;
     return true;
@@ -60,7 +65,14 @@ export class Intake {
     if (size === 0) return;
     this.chunks = emptyList();
     this.size = 0;
-    this.run.engineRun.feed(this.slot, chunks, size);
+    if (size <= MAX_BYTES) return this.run.engineRun.feed(this.slot, chunks, size);
+    // A chunk may have any size. What the engine sees of it may end the answer.
+    for (const bytes of chunks) {
+      for (let at = 0; at < bytes.length && this.run.engineRun.slots.has(this.slot); at += MAX_BYTES) {
+        const piece = bytes.subarray(at, at + MAX_BYTES);
+        this.run.engineRun.feed(this.slot, [piece], piece.length);
+      }
+    }
   }
 }
 

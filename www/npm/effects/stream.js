@@ -2,7 +2,8 @@
 // Reads a model that the host streams itself.
 
 import { DELTAS } from "../boundary/protocol.js";
-import { infoOf } from "../shared.js";
+import { setupOf } from "../models/setup.js";
+import { AgentError, infoOf, LONGEST_RESULT } from "../shared.js";
 import { quietly } from "./slot.js";
 
 /** @import { AssistantMessageEvent, ModelRequest } from "../index.js" */
@@ -21,17 +22,22 @@ async function readStream(run, slot, effect, signal) {
   const iterator = await iteratorOf(run, effect, signal);
   signal.addEventListener("abort", () => quietly(() => iterator.return?.()), { once: true });
   const halves = new Halves();
+  const limit = setupOf(run.core.settings.models.known[effect.model]).limits?.answer ?? LONGEST_RESULT;
   for (;;) {
     const { done, value } = await iterator.next();
     if (signal.aborted) return;
     if (done) return engineRun.streamEnd(slot);
     const kind = /** @type {Record<string, number>} */ (DELTAS)[value?.type];
     if (kind && "delta" in value && typeof value.delta === "string" && value.contentIndex >= 0) {
+      if (value.delta.length > limit) throw tooLong(limit);
       engineRun.streamDelta(slot, kind, value.contentIndex, halves.whole(kind, value.contentIndex, value.delta));
       continue;
     }
     halves.flush((kind, contentIndex, half) => engineRun.streamDelta(slot, kind, contentIndex, half));
-    engineRun.streamEvent(slot, eventText(value));
+    const text = eventText(value);
+    // Besides what is kept of it, an event has a few words of its own.
+    if (text.length > limit + 1_000) throw tooLong(limit);
+    engineRun.streamEvent(slot, text);
   }
 }
 
@@ -46,6 +52,9 @@ async function iteratorOf(run, effect, signal) {
   if (!iterator) throw new TypeError(`the streamFn of model \`${model?.id}\` must give an async iterable of events`);
   return iterator;
 }
+
+/** The engine says the same of an answer that is too long; a single event is not copied to it first. @param {number} limit */
+const tooLong = (limit) => new AgentError({ code: "server", message: `the answer is longer than ${limit} bytes`, retryable: false });
 
 /** An event as JSON, which would leave nothing of an Error. @param {AssistantMessageEvent} event */
 function eventText(event) {

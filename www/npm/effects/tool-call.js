@@ -1,7 +1,7 @@
 // @ts-check
 // Executes a tool call.
 
-import { stateText, textOf, toResult, updateText } from "../shared.js";
+import { isLong, limitError, stateText, textOf, toResult, updateText } from "../shared.js";
 import { takeSubagentEvents } from "../tools/subagent.js";
 import { CANCELLED } from "../tools/tool.js";
 import { keepShape } from "../v8.js";
@@ -28,16 +28,18 @@ export async function executeTool(run, slot, effect, state) {
     const check = tools.takeChecked(callId);
     const checked = check instanceof Promise ? await check : check;
     if (!checked) return { failed: `the arguments of \`${name}\` are not there any more` };
-    if ("error" in checked) return { invalid: checked.error };
+    if ("error" in checked) return { invalid: limitError(checked.error) };
     const { definition, self } = prepared;
     const context = /** @type {PublicContext} */ (/** @type {unknown} */ (new ToolContext(run, slot, effect, state)));
     const output = await definition.execute.call(self, checked.value, context);
     if (output === CANCELLED) return { cancelled: true };
-    return typeof output === "string" ? output : toResult(output);
+    const result = typeof output === "string" ? output : toResult(output);
+    const limit = definition.maxResultBytes;
+    return isLong(result, limit) ? (await import("../messages/limits.js")).limitResult(result, limit) : result;
   } catch (error) {
     // The error of any other tool is not an error of the run.
     if (prepared?.definition.fatal) core.thrown.note(error);
-    return { failed: textOf(error) };
+    return { failed: limitError(textOf(error)) };
   }
 }
 

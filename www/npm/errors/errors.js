@@ -70,6 +70,14 @@ export function jsonOf(what, value) {
   }
 }
 
+/**
+ * Options for the engine: JSON has no Infinity, and a missing value would mean the default.
+ * @template {Record<string, unknown>} T @param {T} options @returns {T}
+ */
+export function withoutInfinity(options) {
+  return /** @type {T} */ (Object.fromEntries(Object.entries(options).map(([name, value]) => [name, value === Infinity ? 2 ** 53 : value])));
+}
+
 /** The message of whatever was thrown. @param {unknown} thrown @returns {string} */
 export function textOf(thrown) {
   try {

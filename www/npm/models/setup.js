@@ -1,7 +1,7 @@
 // @ts-check
 // What a model carries with it for the engine, hidden from the user.
 
-import { kindOf, misuse } from "../shared.js";
+import { kindOf, misuse, withoutInfinity } from "../shared.js";
 
 /** @import { Model, ProviderOptions } from "../index.js" */
 /**
@@ -38,7 +38,7 @@ export function modelSettings(model) {
     throw misuse(`model \`${model.id ?? /** @type {{ modelId?: string }} */ (model).modelId}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
   }
   return {
-    provider: model.provider ?? "custom", id: model.id, wire, baseUrl, headers, compat: compat ?? undefined, price, limits,
+    provider: model.provider ?? "custom", id: model.id, wire, baseUrl, headers, compat: compat ?? undefined, price, limits: limits && withoutInfinity(limits),
     apiKey, supportsTools: supportsTools !== false, contextWindow, dangerouslyAllowBrowser,
   };
 }

@@ -17,13 +17,13 @@ const DELIVERY = ["all", "one_at_a_time"];
 export const SERVED = {
   apiKey: new OneOf("text", "function"), ...all(["baseUrl", "compat", "price"], "any"),
   headers: "texts", fetch: "function", contextWindow: "count", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
-  limits: all(["line", "calls", "arguments"], "number"),
+  limits: all(["answer", "line", "calls", "arguments"], "number"),
 };
 
 /** The options of a tool besides its name. @type {{ [name: string]: Shape }} */
 export const TOOL = {
   description: "text", parameters: "any", execute: "any", requiresApproval: new OneOf("flag", "function"), timeoutMs: "number",
-  maxResultBytes: "whole", idempotent: "flag", fatal: "flag", priority: "real",
+  maxResultBytes: "count", idempotent: "flag", fatal: "flag", priority: "real",
 };
 
 /**
@@ -53,7 +53,7 @@ const OPTIONS = {
   gate: ["batch", "prefix"],
   steering: { when: ["after_tool", "immediate"], inFlight: ["cancel", "finish"], delivery: DELIVERY, atStart: ["after_first_turn", "before_first_call"] },
   followUp: { delivery: DELIVERY },
-  timeouts: all(["firstChunkMs", "chunkMs", "toolMs", "totalMs"], "number"),
+  timeouts: all(["firstChunkMs", "chunkMs", "modelMs", "toolMs", "totalMs"], "number"),
   cache: { ttlMs: "finite", minTokens: "whole", intervals: "whole" },
   resultTexts: all(CAUSES, "function"),
   transfer: { agentName: "text", chain: "list", maxDepth: "whole" },

@@ -1,7 +1,7 @@
 // @ts-check
 // Calls of the host's functions from inside a step of the engine.
 
-import { textOf } from "../shared.js";
+import { limitError, textOf } from "../shared.js";
 
 /** @import { Core } from "../agent/core.js" */
 
@@ -14,7 +14,7 @@ export function callHost(core, work) {
     return work();
   } catch (error) {
     core.thrown.note(error);
-    throw textOf(error);
+    throw limitError(textOf(error));
   }
 }
 

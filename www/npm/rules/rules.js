@@ -3,7 +3,7 @@
 // or call the engine except to post commands.
 
 import { OUTPUT_TOOL } from "../boundary/protocol.js";
-import { kindOf, misuse } from "../shared.js";
+import { kindOf, limitError, misuse } from "../shared.js";
 import { callHost, handled } from "./host-call.js";
 import { callPolicy, runPolicies } from "./policies.js";
 import { transformAnswer } from "./transform.js";
@@ -127,7 +127,7 @@ export function validate(core, callId, toolName, json) {
     if (toolName === OUTPUT_TOOL && !tools.byName.has(toolName)) return output.take(args);
     const answer = tools.of(toolName)?.check(args);
     if (!answer) return `the tool \`${toolName}\` is not there any more`;
-    if ("error" in answer) return answer.error;
+    if ("error" in answer) return limitError(answer.error);
     // An asynchronous schema is awaited when the tool starts.
     tools.checked.set(callId, handled(answer));
   });

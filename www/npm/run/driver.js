@@ -4,10 +4,12 @@
 
 import { EngineRun } from "../boundary/engine-run.js";
 import { discardIfKilled } from "../boundary/engine.js";
+import { whenFirst } from "../boundary/halves.js";
 import { EffectMemory } from "../effects/memory.js";
 import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
 import { handled } from "../rules/host-call.js";
 import { Abortion } from "./abortion.js";
+import { sendAhead } from "./ahead.js";
 import { Batches } from "./batches.js";
 import { Ending } from "./ending.js";
 import { Outlet } from "./outlet.js";
@@ -19,6 +21,9 @@ import { AgentRun } from "./run.js";
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { Core } from "../agent/core.js" */
 /** @import { RunOptions } from "../options/options.js" */
+/** @import { Engine } from "../boundary/engine.js" */
+/** @import { HttpEffect } from "../effects/http.js" */
+/** @import { Slot } from "../effects/slot.js" */
 /** @import { Ref } from "../rules/transform.js" */
 /** @typedef {Extract<AgentEvent, { type: "run_resumed" }>} RunResumed */
 
@@ -37,6 +42,8 @@ export class Driver {
     this.poller = new Poller(this);
     this.memory = new EffectMemory(core.options);
     this.ending = new Ending();
+    /** The first request, if it was sent before the engine was there. @type {import("./ahead.js").Ahead | undefined} */
+    this.ahead = undefined;
     this.run = new AgentRun(this, this.ending.result);
     this.abortion = new Abortion(signal, (reason) => this.abort(reason));
     queueMicrotask(() => this.#start(promptJson));
@@ -48,7 +55,7 @@ export class Driver {
     try {
       discardIfKilled();
       const ready = core.registration.ready();
-      engineRun.begin(ready instanceof Promise ? await ready : ready, promptJson);
+      engineRun.begin(ready instanceof Promise ? await this.#loaded(ready, promptJson) : ready, promptJson);
       core.runs.restored = undefined;
       core.runs.byHandle.set(engineRun.handle, this);
       origin.restoreTurn(this.fold);
@@ -57,6 +64,32 @@ export class Driver {
     } catch (error) {
       this.#fail(fromEngine(error));
     }
+  }
+
+  /**
+   * Waits for the engine. The first request may leave meanwhile.
+   * @param {Promise<Engine>} ready @param {string | undefined} promptJson
+   */
+  async #loaded(ready, promptJson) {
+    const stop = whenFirst((first) => (this.ahead = sendAhead(this, first, promptJson)));
+    try {
+      return await ready;
+    } finally {
+      stop();
+    }
+  }
+
+  /**
+   * Takes the response of this request, if it was sent before the run began.
+   * @param {HttpEffect} effect @param {Uint8Array} body @param {Slot} state
+   */
+  takeAhead(effect, body, state) {
+    const { ahead } = this;
+    if (!ahead) return;
+    this.ahead = undefined;
+    if (!ahead.is(effect, body)) return ahead.drop("the run began with another request");
+    state.takeOver(ahead.state);
+    return ahead.response;
   }
 
   // ---- what others ask of a run
@@ -99,6 +132,7 @@ export class Driver {
     const { abortion, engineRun } = this;
     if (this.isOver || abortion.isAsked) return;
     const text = abortion.ask(reason);
+    this.#dropAhead();
     if (engineRun.handle !== 0) engineRun.abort(text);
   }
 
@@ -189,6 +223,11 @@ export class Driver {
     return core.envelope(state, this.runId);
   }
 
+  #dropAhead() {
+    this.ahead?.drop(this.abortion.effectReason());
+    this.ahead = undefined;
+  }
+
   // ---- the end
 
   /** The end is about to be announced. @param {AgentEnd} end */
@@ -255,6 +294,7 @@ export class Driver {
   #close(result) {
     const { core, outlet, engineRun, ending } = this;
     outlet.release();
+    this.#dropAhead();
     ending.isOver = true;
     this.abortion.unlisten();
     engineRun.cancelAll();

@@ -1,9 +1,11 @@
 //! The crate of the boundary, compiled to wasm.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::Kind;
@@ -12,8 +14,16 @@ use crate::run::{command, read, root};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Compiles the crate to wasm and returns the path.
-pub(super) fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<PathBuf> {
+/// What cargo made.
+pub(super) struct Compiled {
+    pub(super) wasm: PathBuf,
+    /// The manifests of the crates that were compiled for the module: ours, others', and those of the standard library
+    /// if it was compiled too.
+    pub(super) crates: BTreeSet<PathBuf>,
+}
+
+/// Compiles the crate to wasm.
+pub(super) fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<Compiled> {
     let profile = if kind == Kind::Dev { &manifest.cargo.dev_profile } else { &manifest.cargo.profile };
     let mut cargo = command("cargo");
     cargo.args(["rustc", "--package", &manifest.package.engine, "--lib", "--target", TARGET]);
@@ -24,18 +34,46 @@ pub(super) fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<
         cargo.env("RUSTC_BOOTSTRAP", "1").args(&manifest.std.flags);
         flags.extend_from_slice(&manifest.std.rustflags);
     }
+    without_own_flags(&mut cargo);
     let flags = format!("target.{TARGET}.rustflags={}", serde_json::to_string(&flags)?);
     cargo.args(["--config", &flags]).args(&manifest.cargo.flags);
-    let messages = read(&mut cargo)?;
     let library = manifest.package.engine.replace('-', "_");
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == library.as_str())
-        .filter_map(|message| message["filenames"].as_array().cloned())
-        .flatten()
-        .find_map(|file| file.as_str().filter(|file| file.ends_with(".wasm")).map(PathBuf::from))
-        .context("cargo said nothing about a .wasm file")
+    let mut compiled = Compiled { wasm: PathBuf::new(), crates: BTreeSet::new() };
+    for line in read(&mut cargo)?.lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+        let files = message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        // Build scripts and macros are compiled for the machine that builds.
+        let files: Vec<&Path> = files.map(Path::new).filter(|file| is_for_target(file)).collect();
+        if let (false, Some(of)) = (files.is_empty(), message["manifest_path"].as_str()) {
+            compiled.crates.insert(of.into());
+        }
+        let is_module = |file: &&&Path| file.extension().is_some_and(|kind| kind == "wasm");
+        if let (true, Some(file)) =
+            (message["target"]["name"] == library.as_str(), files.iter().find(is_module))
+        {
+            compiled.wasm = (*file).to_owned();
+        }
+    }
+    if compiled.wasm.as_os_str().is_empty() {
+        bail!("cargo said nothing about a .wasm file");
+    }
+    Ok(compiled)
+}
+
+/// Leaves out what whoever builds has set for other crates: with `RUSTFLAGS`, cargo would forget the flags of the package.
+fn without_own_flags(cargo: &mut Command) {
+    let is_own = |name: &str| {
+        name.ends_with("RUSTFLAGS") || name.starts_with("CARGO_PROFILE_") || name == "CARGO_INCREMENTAL"
+    };
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_own) {
+            cargo.env_remove(name);
+        }
+    }
+}
+
+fn is_for_target(file: &Path) -> bool {
+    file.components().any(|part| part.as_os_str() == TARGET)
 }
 
 /// Returns flags that remove this machine's folders from panic messages: they are private, they differ
@@ -46,9 +84,13 @@ fn without_machine_paths() -> Result<Vec<String>> {
     let mut prefixes = vec![root(), Path::new(sysroot.trim()).join("lib/rustlib/src/rust")];
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
-    if let Some(registries) = home.and_then(|home| fs::read_dir(home.join("registry/src")).ok()) {
+    if let Some(sources) = home.map(|home| home.join("registry/src")) {
+        let registries = fs::read_dir(&sources).into_iter().flatten();
         prefixes.extend(registries.filter_map(|entry| Some(entry.ok()?.path())));
+        // Before the first build there is no folder for a registry yet.
+        prefixes.push(sources);
     }
-    prefixes.sort(); // The same flags in every run, or cargo recompiles everything.
+    // The same flags in every run, or cargo recompiles everything; of two that fit, rustc takes the last.
+    prefixes.sort();
     Ok(prefixes.iter().map(|folder| format!("--remap-path-prefix={}/=", folder.display())).collect())
 }

@@ -5,14 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::manifest::Manifest;
+use super::manifest::{CargoToml, Manifest};
 use crate::run::root;
 
-/// Returns the files as they are in the sources, with the version filled in.
-pub(super) fn gather(manifest: &Manifest) -> Result<Files> {
+/// Returns the files as they are in the sources, with the version and the address of the repository filled in.
+pub(super) fn gather(manifest: &Manifest, cargo: &CargoToml) -> Result<Files> {
     let mut files = Files::default();
     let source = root().join(&manifest.package.source);
     files.add_folder(&source, "")?;
@@ -30,32 +29,26 @@ pub(super) fn gather(manifest: &Manifest) -> Result<Files> {
         bail!("{} has no package.json", manifest.package.source);
     };
     let text = String::from_utf8(package.clone()).context("package.json is not UTF-8")?;
-    *package = with_version(&text, &version()?)?.into_bytes();
+    *package = filled_in(&text, cargo)?.into_bytes();
     Ok(files)
 }
 
-/// Returns the version of the crate from Cargo.toml, the only place where it is written.
-fn version() -> Result<String> {
-    #[derive(Deserialize)]
-    struct CargoToml {
-        package: CargoPackage,
-    }
-    #[derive(Deserialize)]
-    struct CargoPackage {
-        version: String,
-    }
-    let text = fs::read_to_string(root().join("Cargo.toml"))?;
-    let manifest: CargoToml = toml::from_str(&text).context("in Cargo.toml")?;
-    Ok(manifest.package.version)
-}
-
-/// Edits the text, because the order of `exports` matters and parsing would lose it.
-fn with_version(package: &str, version: &str) -> Result<String> {
+/// Puts in what only Cargo.toml says. Edits the text, because the order of `exports` matters and parsing would lose it.
+fn filled_in(package: &str, cargo: &CargoToml) -> Result<String> {
     const PLACE: &str = r#""version": "0.0.0""#;
     if package.matches(PLACE).count() != 1 {
         bail!("package.json has to say {PLACE} once; the build puts the version of Cargo.toml there");
     }
-    Ok(package.replace(PLACE, &format!(r#""version": "{version}""#)))
+    let mut text = format!(r#""version": "{}""#, cargo.version);
+    if let Some(address) = &cargo.repository {
+        let pages = [
+            format!(r#""homepage": "{address}#readme""#),
+            format!(r#""repository": {{ "type": "git", "url": "git+{address}.git" }}"#),
+            format!(r#""bugs": "{address}/issues""#),
+        ];
+        pages.iter().for_each(|page| text.push_str(&format!(",\n  {page}")));
+    }
+    Ok(package.replace(PLACE, &text))
 }
 
 /// The package before it is written: contents by path.
@@ -137,15 +130,30 @@ impl Files {
         for (name, bytes) in &self.0 {
             let file = folder.join(name);
             if fs::read(&file).is_ok_and(|present| present == *bytes) {
+                make_readable(&file)?;
                 continue;
             }
             if let Some(parent) = file.parent() {
                 fs::create_dir_all(parent)?;
             }
             fs::write(&file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
+            make_readable(&file)?;
         }
         Ok(())
     }
+}
+
+/// Gives a file the rights that it has in the tarball, where npm keeps them: they must not depend on the umask of whoever
+/// builds.
+fn make_readable(file: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        if fs::metadata(file)?.permissions().mode() & 0o777 != 0o644 {
+            fs::set_permissions(file, fs::Permissions::from_mode(0o644))?;
+        }
+    }
+    Ok(())
 }
 
 /// Collects every `./path` in a value of package.json, at any depth.
@@ -204,11 +212,19 @@ mod tests {
     }
 
     #[test]
-    fn the_version_goes_into_its_place_and_nowhere_else() {
+    fn what_cargo_says_goes_into_its_place_and_nowhere_else() {
+        let cargo = |repository: Option<&str>| CargoToml {
+            version: "1.2.3".to_owned(),
+            repository: repository.map(str::to_owned),
+        };
         let package = r#"{ "version": "0.0.0", "exports": { "b": "1", "a": "2" } }"#;
-        let made = with_version(package, "1.2.3").unwrap();
+        let made = filled_in(package, &cargo(None)).unwrap();
         assert_eq!(made, r#"{ "version": "1.2.3", "exports": { "b": "1", "a": "2" } }"#);
-        assert!(with_version(r#"{ "version": "0.1.0" }"#, "1.2.3").is_err());
+        assert!(filled_in(r#"{ "version": "0.1.0" }"#, &cargo(None)).is_err());
+        let made = filled_in(package, &cargo(Some("https://git.example/a/b"))).unwrap();
+        let made: Value = serde_json::from_str(&made).unwrap();
+        assert_eq!(made["repository"]["url"], "git+https://git.example/a/b.git");
+        assert_eq!(made["bugs"], "https://git.example/a/b/issues");
     }
 
     #[test]
@@ -249,5 +265,19 @@ mod tests {
         let mut found = Files::default();
         found.add_folder(&folder, "").unwrap();
         assert_eq!(found.0, files(&[("a.js", "new"), ("entry/d.js", "d")]).0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn everybody_may_read_the_files_whatever_they_were() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = crate::pack::cache::scratch("rights");
+        let file = folder.join("a.js");
+        for mode in [0o600, 0o755] {
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            files(&[("a.js", "")]).lay_out(&folder).unwrap();
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+        }
     }
 }

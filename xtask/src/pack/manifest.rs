@@ -29,6 +29,9 @@ pub(super) struct Package {
     pub(super) source: String,
     pub(super) out: String,
     pub(super) wasm: String,
+    /// The same in two halves.
+    pub(super) first: String,
+    pub(super) rest: String,
     pub(super) glue: String,
     pub(super) inner: Vec<String>,
     pub(super) copy: Vec<String>,
@@ -72,7 +75,8 @@ pub(super) struct Vendor {
 #[serde(deny_unknown_fields)]
 pub(super) struct Budget {
     pub(super) entry: String,
-    pub(super) total: usize,
+    pub(super) first: usize,
+    pub(super) everything: usize,
 }
 
 impl Manifest {
@@ -91,6 +95,56 @@ impl Manifest {
     }
 }
 
+/// What of Cargo.toml the package repeats. It is the only place where these are written.
+pub struct CargoToml {
+    pub version: String,
+    /// Where the sources are: an address that a browser opens, without `.git`. None is set yet.
+    pub repository: Option<String>,
+}
+
+impl CargoToml {
+    pub fn read() -> Result<Self> {
+        let text = fs::read_to_string(root().join("Cargo.toml")).context("cannot read Cargo.toml")?;
+        Self::from_text(&text)
+    }
+
+    fn from_text(text: &str) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Toml {
+            package: Named,
+            workspace: Workspace,
+        }
+        #[derive(Deserialize)]
+        struct Named {
+            version: String,
+        }
+        #[derive(Deserialize)]
+        struct Workspace {
+            package: Shared,
+        }
+        #[derive(Deserialize)]
+        struct Shared {
+            repository: String,
+        }
+        let toml: Toml = toml::from_str(text).context("in Cargo.toml")?;
+        let address = toml.workspace.package.repository;
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~/:".contains(letter);
+        let has_path = address
+            .strip_prefix("https://")
+            .is_some_and(|rest| rest.split('/').all(|part| !part.is_empty()) && rest.contains('/'));
+        if !address.is_empty() && (!has_path || !address.chars().all(is_plain) || address.ends_with(".git")) {
+            bail!(
+                "in Cargo.toml: `repository` of [workspace.package] is `{address}`; it has to be like \
+                 https://github.com/OWNER/NAME, without .git and without a slash at the end"
+            );
+        }
+        Ok(Self {
+            version: toml.package.version,
+            repository: Some(address).filter(|address| !address.is_empty()),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +153,32 @@ mod tests {
     fn the_manifest_of_the_repository_is_understood() {
         let manifest = Manifest::read().unwrap();
         assert_eq!(manifest.package.engine, "turnwheel-npm");
-        assert!(manifest.budget.total > 0);
+        assert!(manifest.budget.first > 0);
+    }
+
+    #[test]
+    fn an_address_is_unset_or_one_that_npm_and_crates_io_take() {
+        let read = |address: &str| {
+            CargoToml::from_text(&format!(
+                "[package]\nversion = \"1.0.0\"\n[workspace.package]\nrepository = \"{address}\"\n"
+            ))
+        };
+        assert_eq!(read("").unwrap().repository, None);
+        let whole = "https://git.example/owner/name";
+        assert_eq!(read(whole).unwrap().repository.as_deref(), Some(whole));
+        let wrong = [
+            "http://git.example/a/b",
+            "https://git.example",
+            "https://git.example/a/b.git",
+            "https://git.example/a/b/",
+            "https://git.example/a b",
+            "https://git.example/a?x=1",
+            "git@git.example:a/b",
+        ];
+        for address in wrong {
+            assert!(read(address).is_err(), "{address}");
+        }
+        assert!(CargoToml::from_text("[package]\nversion = \"1.0.0\"\n[workspace.package]\n").is_err());
+        assert!(CargoToml::read().is_ok());
     }
 }

@@ -6,8 +6,12 @@
 mod bind;
 mod cache;
 mod compile;
+mod contents;
 mod files;
+mod halves;
+mod licences;
 mod manifest;
+mod sbom;
 mod scripts;
 mod sizes;
 
@@ -24,8 +28,11 @@ use crate::setup;
 use bind::{bind, optimise};
 use cache::StepCache;
 use compile::compile;
+use contents::Contents;
 use files::{Files, gather};
+pub use manifest::CargoToml;
 use manifest::Manifest;
+pub use sbom::hex;
 use scripts::{join, vendor};
 
 /// Runs `cargo xtask build [--dev | --named] [--out FOLDER]`.
@@ -84,16 +91,29 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let manifest = Manifest::read()?;
     let own_std = kind != Kind::Dev && setup::std_source()?;
     let compiled = compile(&manifest, kind, own_std)?;
+    let contents = Contents::find(&manifest, &compiled.crates)?;
+    if own_std {
+        licences::keep(&contents)?;
+    }
+    let compiled = compiled.wasm;
     let cache = StepCache::next_to(&compiled)?;
 
     // The tools are inputs too: package-lock.json determines esbuild and binaryen.
     let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
-    let mut files = gather(&manifest)?;
+    let cargo = CargoToml::read()?;
+    let mut files = gather(&manifest, &cargo)?;
     let bound = cache.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, folder))?;
     files.add(&manifest.package.glue, fs::read(bound.join(bind::GLUE))?)?;
     files.take(&keep_types(&manifest, &bound.join(bind::TYPES))?);
     let wasm = optimised(&manifest, kind, &cache, &bound.join(bind::WASM), &lock)?;
-    files.add(&manifest.package.wasm, fs::read(wasm)?)?;
+    let module = fs::read(&wasm)?;
+    let subject = sbom::Subject {
+        version: &cargo.version,
+        repository: cargo.repository.as_deref(),
+        wasm: (&manifest.package.wasm, &module),
+    };
+    files.add(sbom::FILE, sbom::bill(&subject, &contents)?)?;
+    files.add(&manifest.package.wasm, module)?;
     for (name, vendored) in &manifest.vendor {
         let made = cache.make(name, (&lock, vendored, vendored.sources()?), |folder| {
             vendor(vendored, &folder.join("out.js"))
@@ -103,7 +123,13 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let parts = files.take_scripts();
     let entries = files.entries(&manifest.package.inner)?;
     let joined = cache.make("join", (&lock, &parts, &entries), |folder| join(&parts, &entries, folder))?;
-    files.add_folder(&joined.join("out"), "")?;
+    let facade = joined.join("out");
+    files.add_folder(&facade, "")?;
+    let inputs = (fs::read(&wasm)?, include_str!("first-request.mjs"), include_str!("halves.rs"), &files.0);
+    let split = cache.make("halves", inputs, |folder| halves::split(&wasm, &facade, folder))?;
+    for (half, name) in [(halves::FIRST, &manifest.package.first), (halves::REST, &manifest.package.rest)] {
+        files.add(name, fs::read(split.join(half))?)?;
+    }
     files.check()?;
     let folder = out.map_or_else(|| root().join(&manifest.package.out), Path::to_path_buf);
     files.lay_out(&folder)?;

@@ -10,13 +10,14 @@ use super::manifest::{Budget, MANIFEST};
 use super::scripts::esbuild;
 use crate::run::{command, read, root};
 
-/// The sizes of the package: of every file, and of what an app ships.
+/// The sizes of the package: of every file, and of what a page loads.
 pub struct Sizes {
     files: Vec<(String, Size)>,
     entry: String,
-    script: Size,
-    wasm: Size,
-    budget: usize,
+    /// Script and wasm: until the first request leaves, and afterwards.
+    first: [Size; 2],
+    deferred: [Size; 2],
+    budget: [usize; 2],
     own_std: bool,
 }
 
@@ -24,36 +25,57 @@ pub struct Sizes {
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Size(usize, usize, usize);
 
+impl Size {
+    fn with(self, other: Self) -> Self {
+        Size(self.0 + other.0, self.1 + other.1, self.2 + other.2)
+    }
+}
+
 impl Built {
-    /// Measures the files in the package and what an app ships of them.
+    /// Measures the files in the package and what a page loads of them.
     pub fn sizes(&self) -> Result<Sizes> {
-        let Budget { entry, total } = &self.manifest.budget;
+        let Budget { entry, first, everything } = &self.manifest.budget;
         let names: Vec<&String> = self.files.0.keys().collect();
         let inputs = (include_str!("sizes.mjs"), entry, &self.files.0);
         let made = self.cache.make("sizes", inputs, |made| {
-            let flags = ["--bundle", "--format=esm", "--minify", "--legal-comments=none"];
-            let app = made.join("app.js");
-            fs::write(&app, esbuild(&self.folder, &format!("export * from \"./{entry}\";"), &flags)?)?;
+            let (app, meta) = (made.join("app"), made.join("meta.json"));
+            let outputs = [format!("--outdir={}", app.display()), format!("--metafile={}", meta.display())];
+            let flags = ["--bundle", "--splitting", "--format=esm", "--minify", "--legal-comments=none"];
+            let flags: Vec<&str> = flags.into_iter().chain(outputs.iter().map(String::as_str)).collect();
+            esbuild(&self.folder, &format!("export * from \"./{entry}\";"), &flags)?;
             let mut node = command("node");
-            node.arg(root().join("xtask/src/pack/sizes.mjs")).arg(&app);
+            node.arg(root().join("xtask/src/pack/sizes.mjs")).args([&app, &meta]);
             let sizes = read(node.args(names.iter().map(|name| self.folder.join(name))))?;
             Ok(fs::write(made.join("sizes"), sizes)?)
         })?;
         let text = fs::read_to_string(made.join("sizes"))?;
         let mut sizes = text.lines().map(serde_json::from_str::<Size>);
-        let script = sizes.next().context("sizes.mjs printed nothing")??;
+        let mut script =
+            || sizes.next().context("sizes.mjs printed nothing")?.context("in what sizes.mjs printed");
+        let (at_once, later) = (script()?, script()?);
         let files: Vec<(String, Size)> =
             names.into_iter().cloned().zip(sizes.collect::<Result<Vec<_>, _>>()?).collect();
-        let wasm = files.iter().find(|(name, _)| *name == self.manifest.package.wasm);
-        let wasm = wasm.context("the package has no wasm file")?.1;
-        Ok(Sizes { files, entry: entry.clone(), script, wasm, budget: *total, own_std: self.own_std })
+        let size_of = |name: &String| {
+            let found = files.iter().find(|(known, _)| known == name);
+            found.map(|(_, size)| *size).with_context(|| format!("the package has no {name}"))
+        };
+        let halves = (size_of(&self.manifest.package.first)?, size_of(&self.manifest.package.rest)?);
+        Ok(Sizes {
+            first: [at_once, halves.0],
+            deferred: [later, halves.1],
+            files,
+            entry: entry.clone(),
+            budget: [*first, *everything],
+            own_std: self.own_std,
+        })
     }
 }
 
 impl Sizes {
-    /// What an app ships, in bytes after brotli.
-    pub(super) fn total(&self) -> usize {
-        self.script.2 + self.wasm.2
+    /// What a page loads until its first request leaves, and in all, in bytes after brotli.
+    pub(super) fn totals(&self) -> [usize; 2] {
+        let sum = |parts: [Size; 2]| parts[0].2 + parts[1].2;
+        [sum(self.first), sum(self.first) + sum(self.deferred)]
     }
 
     /// Formats the table for people.
@@ -63,34 +85,38 @@ impl Sizes {
         for (name, size) in &self.files {
             text.push_str(&line(name, *size));
         }
-        let Size(raw, gzip, brotli) = self.wasm;
-        let all = Size(raw + self.script.0, gzip + self.script.1, brotli + self.script.2);
-        text.push_str(&format!("what an app ships that imports {}\n", self.entry));
-        text.push_str(&line("JavaScript, minified", self.script));
-        text.push_str(&line("wasm", self.wasm));
-        text.push_str(&line("together", all));
+        text.push_str(&format!("what a page loads that imports {}\n", self.entry));
+        let [first, deferred] = [self.first, self.deferred].map(|[script, wasm]| script.with(wasm));
+        for (name, [script, wasm], both) in
+            [("first", self.first, first), ("deferred", self.deferred, deferred)]
+        {
+            text.push_str(&line(&format!("{name}: script, minified"), script));
+            text.push_str(&line(&format!("{name}: wasm"), wasm));
+            text.push_str(&line(name, both));
+        }
+        text.push_str(&line("everything", first.with(deferred)));
         text
     }
 
-    /// Checks the size that an app ships.
+    /// Checks what a page loads.
     ///
     /// # Errors
-    /// If it exceeds the budget in wasm-pack.toml.
+    /// If it exceeds a budget in wasm-pack.toml.
     pub fn check(&self) -> Result<()> {
-        let (total, budget) = (self.total(), self.budget);
-        if !self.own_std {
-            println!(
-                "{total} bytes; the budget of {budget} is for a build with a standard library of its own"
-            );
-            return Ok(());
+        for ((what, size), budget) in ["first", "in all"].into_iter().zip(self.totals()).zip(self.budget) {
+            if !self.own_std {
+                println!(
+                    "{what} {size} bytes; the budget of {budget} is for a build with a standard library of its own"
+                );
+            } else if size > budget {
+                bail!(
+                    "a page loads {size} bytes {what}, {} more than the budget of {budget} in {MANIFEST}",
+                    size - budget
+                );
+            } else {
+                println!("{what} {size} of {budget} bytes, {} left", budget - size);
+            }
         }
-        if total > budget {
-            bail!(
-                "an app ships {total} bytes, {} more than the budget of {budget} in {MANIFEST}",
-                total - budget
-            );
-        }
-        println!("{total} of {budget} bytes, {} left", budget - total);
         Ok(())
     }
 }
@@ -100,19 +126,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_app_over_the_budget_fails_and_is_told_by_how_much() {
-        let sizes = |budget| Sizes {
+    fn a_page_over_a_budget_fails_and_is_told_by_how_much() {
+        let sizes = |first, everything| Sizes {
             files: Vec::new(),
             entry: "entry/web.js".to_owned(),
-            script: Size(30, 20, 10),
-            wasm: Size(300, 200, 100),
-            budget,
+            first: [Size(30, 20, 10), Size(300, 200, 100)],
+            deferred: [Size(3, 2, 1), Size(60, 50, 40)],
+            budget: [first, everything],
             own_std: true,
         };
-        assert!(sizes(110).check().is_ok());
-        // The budget assumes a standard library that is compiled together with the crate.
-        assert!(Sizes { own_std: false, ..sizes(109) }.check().is_ok());
-        let error = sizes(109).check().unwrap_err().to_string();
-        assert!(error.starts_with("an app ships 110 bytes, 1 more than the budget of 109"), "{error}");
+        assert!(sizes(110, 151).check().is_ok());
+        // The budgets assume a standard library that is compiled together with the crate.
+        assert!(Sizes { own_std: false, ..sizes(109, 150) }.check().is_ok());
+        let error = sizes(109, 151).check().unwrap_err().to_string();
+        assert!(error.starts_with("a page loads 110 bytes first, 1 more than the budget of 109"), "{error}");
+        let error = sizes(110, 150).check().unwrap_err().to_string();
+        assert!(error.starts_with("a page loads 151 bytes in all, 1 more than the budget of 150"), "{error}");
     }
 }

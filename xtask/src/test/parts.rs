@@ -45,6 +45,8 @@ const WASM: &str = "wasm32-unknown-unknown";
 pub(super) const PARTS: &[Part] = &[
     Part { name: "fmt", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "fmt", "--all", "--check", "--", "--color=never"] },
+    Part { name: "deny", files: "deny.toml", needs: Need::Nothing, count: Count::Peer,
+        command: &["xtask", "deny"] },
     Part { name: "clippy", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "clippy", "--workspace", "--exclude", "bindgen-cli", "--all-targets", "--all-features", "--", CLIPPY] },
     Part { name: "clippy-wasm", files: "", needs: Need::Nothing, count: Count::Whole,
@@ -112,6 +114,10 @@ pub(super) const PARTS: &[Part] = &[
 pub(super) const E2E: &[Part] = &[
     Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["xtask", "build"] },
+    Part { name: "advisories", files: "deny.toml", needs: Need::Nothing, count: Count::Peer,
+        command: &["xtask", "deny", "--advisories"] },
+    Part { name: "reproduce", files: "tests/e2e/reproduce.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "browsers", files: "tests/e2e/browsers.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "hosts", files: "tests/packaging/e2e.mjs", needs: Need::Browser, count: Count::Peer,

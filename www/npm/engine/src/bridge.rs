@@ -17,12 +17,13 @@ use turnwheel::json::{FromJson, RawJson, Value};
 use turnwheel::message::AgentMessage;
 use turnwheel::secrets::Secrets;
 use turnwheel::state::SessionState;
-use turnwheel::stream::AssistantMessageEvent;
+use turnwheel::stream::{AssistantMessageEvent, Excess};
 use turnwheel::tool::Updates;
 use turnwheel::wires::{Decoder, Wire};
 
 use crate::outbox::Outbox;
 use crate::protocol::DeltaKind;
+use crate::room;
 
 /// Identifies a slot. Never reused within a run.
 pub(super) type SlotId = u32;
@@ -72,6 +73,14 @@ struct Incoming {
     http: Option<HttpAnswer>,
     /// What must stand in nothing that the host threw.
     secrets: Rc<Secrets>,
+}
+
+impl Incoming {
+    /// The answer ends here: what has come and was not looked at is dropped.
+    fn out_of_memory(&mut self) {
+        *self = Incoming { ended: true, ..Incoming::default() };
+        self.events.push_back(AssistantMessageEvent::Error(Excess::Memory.error()));
+    }
 }
 
 struct HttpAnswer {
@@ -247,6 +256,9 @@ impl Bridge {
     }
 
     pub(super) fn feed(&self, slot: SlotId, bytes: &[u8]) {
+        if !room::is_left(bytes.len()) {
+            return self.receive_stream(slot, Incoming::out_of_memory);
+        }
         let mut events = SCRATCH.with(|scratch| std::mem::take(&mut *scratch.borrow_mut()));
         self.receive_stream(slot, |incoming| {
             if let Some(http) = &mut incoming.http {
@@ -300,6 +312,9 @@ impl Bridge {
     }
 
     pub(super) fn stream_delta(&self, slot: SlotId, kind: u32, index: u32, delta: String) {
+        if !room::is_left(delta.len()) {
+            return self.receive_stream(slot, Incoming::out_of_memory);
+        }
         self.receive_stream(slot, |incoming| {
             incoming.events.push_back(match kind {
                 DeltaKind::TEXT => AssistantMessageEvent::TextDelta { index, delta },

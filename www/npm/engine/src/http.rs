@@ -1,17 +1,18 @@
 //! A model behind a wire. The request is built here, JavaScript calls `fetch` and reads the body, and
 //! the bytes are decoded here.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use futures::stream::LocalBoxStream;
+use futures::stream::{self, LocalBoxStream, StreamExt};
 
 use turnwheel::cancel::CancelToken;
+use turnwheel::data::room::has_room;
 use turnwheel::http::ModelCall;
 use turnwheel::json::{ObjectWriter, ToJson};
 use turnwheel::ports::{AgentRunContext, StreamFn};
 use turnwheel::price::Price;
-use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
+use turnwheel::stream::{AssistantMessageEvent, Excess, ModelRequest};
 use turnwheel::wires::Wire;
 
 use crate::bridge;
@@ -24,9 +25,15 @@ pub(super) struct FetchModel {
     pub(super) wire: Rc<RefCell<Box<dyn Wire>>>,
     pub(super) key: Option<Rc<str>>,
     pub(super) price: Option<Price>,
+    /// The length of the last request, which the next one is not much longer than.
+    pub(super) last: Cell<usize>,
 }
 
 impl StreamFn for FetchModel {
+    fn max_answer_bytes(&self) -> usize {
+        self.wire.borrow().limits().answer
+    }
+
     fn stream(
         &self,
         mut request: ModelRequest,
@@ -34,8 +41,13 @@ impl StreamFn for FetchModel {
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
         let call = ModelCall::new(&mut request, context, self.key.as_ref(), self.price);
+        // What is kept of the new messages, and the body, which grows by doubling.
+        if !has_room(self.last.get().saturating_mul(2)) {
+            return stream::iter([AssistantMessageEvent::Error(Excess::Memory.error())]).boxed_local();
+        }
         let http = self.wire.borrow_mut().encode(&request);
         let call = call.sending(&http);
+        self.last.set(http.body.len());
         let mut effect = String::with_capacity(256);
         let mut object = ObjectWriter::new(&mut effect);
         object

@@ -16,6 +16,7 @@ mod instance;
 mod outbox;
 mod ports;
 mod protocol;
+mod room;
 mod rules;
 mod settings;
 

@@ -111,9 +111,14 @@ fn read_outcome(answer: &Value) -> ToolOutcome {
 pub(super) struct JsModel {
     /// Its index among the host's models.
     pub(super) index: u32,
+    pub(super) limit: usize,
 }
 
 impl StreamFn for JsModel {
+    fn max_answer_bytes(&self) -> usize {
+        self.limit
+    }
+
     fn stream(
         &self,
         mut request: ModelRequest,

@@ -1,7 +1,7 @@
 //! Builds the configuration of an agent from the plain settings of the facade: numbers, texts, and the
 //! names of the functions that the host has.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use turnwheel::approval::{ApprovalGate, ApprovalOptions};
@@ -14,7 +14,7 @@ use turnwheel::json::{FromJson, RawJson, ToJson, Value};
 use turnwheel::ports::{HookStages, StreamFn};
 use turnwheel::price::Price;
 use turnwheel::retry::RetryConfig;
-use turnwheel::stream::StreamOptions;
+use turnwheel::stream::{MAX_ANSWER, StreamOptions};
 use turnwheel::summarize::Summarizer;
 use turnwheel::tool::{AgentTool, ApprovalNeed, ToolSpec};
 use turnwheel::wires::{self, Limits, Wire, WireOptions};
@@ -106,6 +106,8 @@ fn set_values(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), Agen
     rules.timeouts = Timeouts {
         first_chunk: timeouts.number_at("firstChunkMs"),
         chunk: timeouts.number_at("chunkMs"),
+        // Without a limit, the facade says 2^53, because JSON has no Infinity.
+        model: timeouts.number_at("modelMs").map(|ms| if ms < 1 << 53 { ms } else { u64::MAX }),
         tool: timeouts.number_at("toolMs"),
         total: timeouts.number_at("totalMs"),
     };
@@ -223,13 +225,17 @@ fn retry_config(value: &Value) -> RetryConfig {
 fn model(value: &Value) -> Result<Model, AgentError> {
     let index = value.number_at("index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
     let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text(value, "wire").is_empty() {
-        (text(value, "provider").into(), Rc::new(JsModel { index }))
+        let limit = usize_at(limits_of(value), "answer").unwrap_or(MAX_ANSWER);
+        (text(value, "provider").into(), Rc::new(JsModel { index, limit }))
     } else {
         let wire = wire(value, text(value, "wire"))?;
         let key = value.text_at("apiKey").map(Rc::from);
         let price = value.get("price").and_then(Price::read);
         let name = wire.provider().into();
-        (name, Rc::new(FetchModel { index, wire: Rc::new(RefCell::new(wire)), key, price }))
+        (
+            name,
+            Rc::new(FetchModel { index, wire: Rc::new(RefCell::new(wire)), key, price, last: Cell::new(0) }),
+        )
     };
     let supports_tools = flag(value, "supportsTools", true);
     let context_window = value.number_at("contextWindow");
@@ -242,8 +248,7 @@ fn wire(value: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
     for (name, value) in value.members_at("headers") {
         headers.extend(value.as_str().map(|value| (name.to_owned(), value.to_owned())));
     }
-    let none = &Value::Null;
-    let limits = value.get("limits").unwrap_or(none);
+    let limits = limits_of(value);
     let limit = |key: &str, default: usize| usize_at(limits, key).unwrap_or(default);
     let default = Limits::default();
     let options = WireOptions {
@@ -252,12 +257,17 @@ fn wire(value: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
         compat: value.get("compat").cloned().unwrap_or_default(),
         dangerously_allow_browser: flag(value, "dangerouslyAllowBrowser", false),
         limits: Limits {
+            answer: limit("answer", default.answer),
             line: limit("line", default.line),
             calls: limit("calls", default.calls),
             arguments: limit("arguments", default.arguments),
         },
     };
     wires::wire(name, options).map_err(misuse)
+}
+
+fn limits_of(value: &Value) -> &Value {
+    value.get("limits").unwrap_or(&Value::Null)
 }
 
 #[inline(never)]
@@ -293,9 +303,10 @@ fn u32_at(value: &Value, key: &str) -> Option<u32> {
     value.number_at(key).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
+/// Reads a number as [`u32_at`] does.
 #[inline(never)]
 fn usize_at(value: &Value, key: &str) -> Option<usize> {
-    value.number_at(key).and_then(|number| usize::try_from(number).ok())
+    value.number_at(key).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
 #[inline(never)]

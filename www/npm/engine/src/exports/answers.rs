@@ -10,6 +10,7 @@ use turnwheel::json::Value;
 
 use crate::bridge::{Bridge, SlotId};
 use crate::instance::{RunEntry, run_entry, set_now};
+use crate::room::has_room_for_tree;
 
 /// A response has ended.
 #[wasm_bindgen]
@@ -48,9 +49,15 @@ pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: Str
 /// Answers an effect, with a text or JSON; `ports.rs` says what each effect expects.
 #[wasm_bindgen]
 pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
-    let answer = if is_text { Ok(Value::String(answer)) } else { Value::parse(&answer) };
+    let answer = if is_text {
+        Ok(Value::String(answer))
+    } else if has_room_for_tree(&answer) {
+        Value::parse(&answer).map_err(|error| error.to_string())
+    } else {
+        Err("there is not enough memory in the engine".to_owned())
+    };
     if let Some(bridge) = bridge_of(handle) {
-        bridge.resolve(slot, answer.map_err(|error| error.to_string()));
+        bridge.resolve(slot, answer);
     }
 }
 

@@ -21,6 +21,9 @@ use crate::protocol::EntryKind;
 pub(crate) use history::write_refs;
 pub(crate) use sent::Sent;
 
+/// What the outbox keeps of its memory from one batch to the next.
+const LARGE: usize = 1 << 20;
+
 /// The batch under construction.
 pub(crate) struct Outbox {
     control: Box<[u32; 4]>,
@@ -42,6 +45,10 @@ impl Outbox {
     pub(crate) fn clear(&mut self) {
         self.table.clear();
         self.text.clear();
+        // After one long message the room is everybody's again.
+        if self.text.capacity() > LARGE {
+            self.text = String::new();
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

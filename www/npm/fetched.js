@@ -1,0 +1,19 @@
+// Fetches a wasm file and compiles it.
+
+/** @param {URL | string} address @returns {Promise<WebAssembly.Module>} */
+export async function fetched(address) {
+  const place = String(address);
+  const name = place.split("/").pop();
+  const response = await fetch(place).catch((cause) => {
+    throw new Error(`${name} cannot be fetched from ${place}`, { cause });
+  });
+  const type = response.headers.get("content-type") ?? "";
+  // The server of a single-page app answers any unknown address with that page.
+  if (response.ok && !type.includes("html")) {
+    return type.startsWith("application/wasm") ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
+  }
+  // Before version 8, Vite's dev server pre-bundles dependencies and leaves the wasm file where it was.
+  const before = place.replace("/.vite/deps/", "/turnwheel/");
+  if (before !== place) return fetched(before);
+  throw new Error(`${name} is not at ${response.url}; copy it there`);
+}

@@ -1,0 +1,75 @@
+//! Function bodies with other indices.
+
+use anyhow::{Result, anyhow};
+use wasm_encoder::reencode::{self, Reencode};
+use wasm_encoder::{CodeSection, Function, Instruction};
+use wasmparser::{FunctionBody, Operator};
+
+/// What becomes of the index of a function.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    /// It is called, under another index.
+    Direct(u32),
+    /// It is called through the table: which one, its place there, and its type.
+    Indirect { place: u32, type_index: u32, table_index: u32 },
+}
+
+/// Writes code in which functions stand elsewhere.
+pub(crate) struct Moved<'m> {
+    pub(crate) places: &'m [Option<Place>],
+    /// What each body begins with.
+    pub(crate) prologue: Vec<Instruction<'static>>,
+}
+
+impl Moved<'_> {
+    fn place(&self, function: u32) -> Result<Place> {
+        let place = self.places.get(usize::try_from(function)?).copied().flatten();
+        place.ok_or_else(|| anyhow!("function {function} is called from a half that does not know it"))
+    }
+
+    pub(crate) fn add(&mut self, body: &FunctionBody<'_>, code: &mut CodeSection) -> Result<()> {
+        let mut function = self.new_function_with_parsed_locals(body).map_err(wrong)?;
+        for instruction in &self.prologue {
+            function.instruction(instruction);
+        }
+        let mut operators = body.get_operators_reader()?;
+        while !operators.eof() {
+            match operators.read()? {
+                Operator::Call { function_index } => call(self.place(function_index)?, &mut function),
+                Operator::ReturnCall { .. } | Operator::RefFunc { .. } => {
+                    return Err(anyhow!("a function is called or taken in a way that rustc does not use"));
+                }
+                operator => {
+                    function.instruction(&self.instruction(operator).map_err(wrong)?);
+                }
+            }
+        }
+        code.function(&function);
+        Ok(())
+    }
+}
+
+impl Reencode for Moved<'_> {
+    type Error = anyhow::Error;
+}
+
+/// Calls a function with what is on the stack.
+pub(crate) fn call(place: Place, function: &mut Function) {
+    match place {
+        Place::Direct(index) => function.instruction(&Instruction::Call(index)),
+        Place::Indirect { place, type_index, table_index } => function
+            .instruction(&Instruction::I32Const(place.cast_signed()))
+            .instruction(&Instruction::CallIndirect { type_index, table_index }),
+    };
+}
+
+/// The parts that stay as they are.
+pub(crate) struct Same;
+
+impl Reencode for Same {
+    type Error = anyhow::Error;
+}
+
+pub(crate) fn wrong(error: reencode::Error<anyhow::Error>) -> anyhow::Error {
+    anyhow!("a part of the module cannot be written again: {error}")
+}

@@ -1,0 +1,171 @@
+//! `cargo xtask pack`: what would be published, as files in a folder, and checked as its users will meet it.
+
+mod gate;
+#[cfg(test)]
+mod workflows;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::args::Args;
+use crate::pack::{self, CargoToml, Kind};
+use crate::run::{command, read, root, run as run_command, target};
+use crate::setup;
+
+const CRATES: &[&str] = &["turnwheel", "turnwheel-web"];
+
+/// Runs `cargo xtask pack [--out FOLDER] [--unchecked | --offline] [--release]`.
+pub fn run(args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &["--unchecked", "--offline", "--release"], &["--out"])?;
+    args.no_positional()?;
+    let out = args.value("--out").map_or_else(|| target().join("xtask/packed"), PathBuf::from);
+    let out = std::path::absolute(out)?;
+    let cargo = CargoToml::read()?;
+    if args.has("--release") {
+        gate::check(&cargo)?;
+    }
+    setup::for_build()?;
+    empty(&out)?;
+    let package = pack::build(Kind::Release)?;
+    package.sizes()?.check()?;
+    check_manifest(&fs::read(package.folder.join("package.json"))?, args.has("--release"))?;
+
+    let mut npm = command("npm");
+    run_command(
+        npm.arg("pack").arg(&package.folder).args(["--loglevel=error", "--pack-destination"]).arg(&out),
+    )?;
+    let tarball = out.join(format!("turnwheel-{}.tgz", cargo.version));
+    let archives: Vec<PathBuf> = [tarball.clone()].into_iter().chain(crates(&args, &cargo, &out)?).collect();
+    let mut sums = String::new();
+    for archive in &archives {
+        print!("{}", table(archive)?);
+        let name = archive.file_name().unwrap_or_default().to_string_lossy();
+        sums.push_str(&format!("{}  {name}\n", pack::hex(&Sha256::digest(fs::read(archive)?))));
+    }
+    fs::write(out.join("SHA256SUMS"), &sums)?;
+    print!("\n{sums}");
+    if !args.has("--unchecked") {
+        check(&tarball, args.has("--offline"))?;
+    }
+    println!("{} holds what would be published", out.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the folder empty, if all that is in it was put there by this command.
+fn empty(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let file = entry?.path();
+        let is_ours = file.extension().is_some_and(|kind| kind == "tgz" || kind == "crate")
+            || file.ends_with("SHA256SUMS");
+        if !is_ours {
+            bail!("{} holds {}, which was not packed here", folder.display(), file.display());
+        }
+        fs::remove_file(file)?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+/// Checks what package.json promises and what it must not do.
+fn check_manifest(text: &[u8], is_release: bool) -> Result<()> {
+    let package: Value = serde_json::from_slice(text).context("in package.json")?;
+    for key in ["license", "engines", "sideEffects", "files", "exports", "types"] {
+        if package[key].is_null() {
+            bail!("package.json has no `{key}`");
+        }
+    }
+    for key in ["scripts", "dependencies", "optionalDependencies", "bin", "gypfile"] {
+        if !package[key].is_null() {
+            bail!(
+                "package.json has `{key}`: the package runs nothing when it is installed, and brings nobody along"
+            );
+        }
+    }
+    if is_release && package["repository"].is_null() {
+        bail!("package.json has no `repository`, and provenance wants one");
+    }
+    Ok(())
+}
+
+/// Makes the crates; cargo compiles each as it would be downloaded.
+fn crates(args: &Args, cargo: &CargoToml, out: &Path) -> Result<Vec<PathBuf>> {
+    let mut package = command("cargo");
+    package.args(["package", "--locked"]).args(CRATES.iter().flat_map(|name| ["--package", name]));
+    if !args.has("--release") {
+        package.arg("--allow-dirty");
+    }
+    if args.has("--unchecked") {
+        package.arg("--no-verify");
+    }
+    run_command(&mut package)?;
+    let copy = |name: &&str| {
+        let file = format!("{name}-{}.crate", cargo.version);
+        let made = target().join("package").join(&file);
+        fs::copy(&made, out.join(&file)).with_context(|| format!("cargo made no {}", made.display()))?;
+        Ok(out.join(file))
+    };
+    CRATES.iter().map(copy).collect()
+}
+
+/// Lists the files of an archive with their sizes.
+fn table(archive: &Path) -> Result<String> {
+    let list = read(command("node").arg(root().join("xtask/src/release/archive.mjs")).arg(archive))?;
+    let name = archive.file_name().unwrap_or_default().to_string_lossy();
+    let mut text = format!("\n{name}, {} bytes\n", fs::metadata(archive)?.len());
+    for line in list.lines() {
+        let (size, path) = line.split_once('\t').context("archive.mjs printed no table")?;
+        text.push_str(&format!("{size:>9}  {path}\n"));
+    }
+    Ok(text)
+}
+
+/// Runs the package as its users will, from this very file: publint, arethetypeswrong and every host.
+fn check(tarball: &Path, offline: bool) -> Result<()> {
+    let chromium = setup::chromium()?;
+    let node = |words: &[&str]| {
+        let mut node = command("node");
+        run_command(node.args(words).env("CHROMIUM", &chromium).env("TURNWHEEL_TARBALL", tarball))
+    };
+    node(&["tests/packaging/run.mjs"])?;
+    if offline {
+        println!("Deno, Bun and the other hosts that are downloaded first are skipped: --offline");
+        return Ok(());
+    }
+    node(&["--test", "tests/packaging/e2e.mjs"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{ "license": "MIT", "engines": {}, "sideEffects": false, "files": [], "exports": {}, "types": "a" }"#;
+
+    #[test]
+    fn a_package_that_runs_something_when_installed_or_brings_others_along_is_refused() {
+        assert!(check_manifest(GOOD.as_bytes(), false).is_ok());
+        for key in ["scripts", "dependencies", "bin"] {
+            let bad = GOOD.replacen('{', &format!("{{ \"{key}\": {{}},"), 1);
+            let error = check_manifest(bad.as_bytes(), false).unwrap_err().to_string();
+            assert!(error.contains(key), "{error}");
+        }
+        assert!(check_manifest(GOOD.replace("engines", "motors").as_bytes(), false).is_err());
+        assert!(check_manifest(GOOD.as_bytes(), true).unwrap_err().to_string().contains("repository"));
+    }
+
+    #[test]
+    fn a_folder_with_files_of_somebody_else_is_left_alone() {
+        let folder = std::env::temp_dir().join(format!("xtask-packed-{}", std::process::id()));
+        empty(&folder).unwrap();
+        fs::write(folder.join("turnwheel-0.0.1.tgz"), "").unwrap();
+        empty(&folder).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::write(folder.join("thesis.txt"), "all of it").unwrap();
+        assert!(empty(&folder).is_err());
+        assert!(folder.join("thesis.txt").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
