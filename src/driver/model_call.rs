@@ -11,6 +11,7 @@ use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 use crate::host::cancel::CancelToken;
 use crate::host::config::AgentLoopConfig;
 use crate::host::isolate::guard;
+use crate::rules::secrets::Secrets;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
 
@@ -47,6 +48,8 @@ impl AgentStream {
             asked == place || (!keys.is_by_model() && of_provider())
         };
         let known = self.key.borrow().clone();
+        // A function that fails to give the key may speak of the one that it gave before.
+        let before = known.as_ref().and_then(|(_, _, key)| key.clone());
         if let Some((turn, asked, key)) = known
             && turn == turn_index
             && is_same(asked)
@@ -70,6 +73,7 @@ impl AgentStream {
                     call(request, key)
                 }
                 Err(text) => {
+                    let text = Secrets::of_key(before.as_deref()).mask_words(&text);
                     let text = ["the key could not be had: ", &text].concat();
                     failed_stream(ErrorInfo::new(ErrorKind::Auth, text))
                 }

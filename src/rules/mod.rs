@@ -9,6 +9,7 @@ mod json;
 pub mod overflow;
 pub mod policy;
 pub mod retry;
+pub mod secrets;
 mod serde;
 pub mod stream;
 pub mod stream_parts;

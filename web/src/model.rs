@@ -47,7 +47,7 @@ impl StreamFn for JsModel {
                 Err(error) => stream::iter([failure(&error)]).boxed_local(),
             }
         };
-        stream::once(answer).flatten().map(move |event| call.loop_event(event)).boxed_local()
+        call.answer(Box::pin(stream::once(answer).flatten())).boxed_local()
     }
 }
 

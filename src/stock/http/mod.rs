@@ -31,19 +31,24 @@
 
 use std::rc::Rc;
 
+use futures::Stream;
+
+use crate::data::text;
 use crate::host::ports::AgentRunContext;
+use crate::rules::secrets::Secrets;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
+use crate::wires::{HttpRequest, Wire};
+use crate::words::error::ErrorInfo;
 use crate::words::price::Price;
 
+mod answer;
 mod model;
+pub use answer::Answer;
 pub use model::{HttpModel, HttpResponse, Transport};
-
-/// Anything shorter is not a secret but a word, such as `none` or `ollama`, and may be part of other words.
-const SHORTEST_SECRET: usize = 8;
 
 /// What a single call uses of the model. The key leaves it only in a header.
 pub struct ModelCall {
-    key: Option<Rc<str>>,
+    secrets: Rc<Secrets>,
     price: Option<Price>,
 }
 
@@ -61,38 +66,51 @@ impl ModelCall {
         let key = key.map(|key| if key.trim().len() < key.len() { key.trim().into() } else { key });
         // An empty key counts as no key, because a server that needs none may refuse an empty one.
         let key = key.filter(|key: &Rc<str>| !key.is_empty());
-        request.api_key.clone_from(&key);
+        let secrets = Rc::new(Secrets::of_key(key.as_deref()));
+        request.api_key = key;
         request.session_id = Some(context.session_id.clone());
-        ModelCall { key, price }
+        ModelCall { secrets, price }
     }
 
-    /// Returns the event as the loop sees it.
-    pub fn loop_event(&self, event: AssistantMessageEvent) -> AssistantMessageEvent {
-        without_key(priced(event, self.price), self.key.as_deref())
-    }
-}
-
-/// Adds the cost to a usage.
-fn priced(mut event: AssistantMessageEvent, price: Option<Price>) -> AssistantMessageEvent {
-    use AssistantMessageEvent as E;
-    if let (E::Usage(usage) | E::Done { usage: Some(usage), .. }, Some(price)) = (&mut event, price) {
-        usage.cost = Some(price.of(usage));
-    }
-    event
-}
-
-/// Removes the key from an error. Servers repeat the key that they refuse, and so does a host that cannot
-/// send it.
-fn without_key(event: AssistantMessageEvent, key: Option<&str>) -> AssistantMessageEvent {
-    match (event, key) {
-        (AssistantMessageEvent::Error(mut error), Some(key)) if key.len() >= SHORTEST_SECRET => {
-            let mask = |text: &mut String| *text = crate::data::text::replace(text, key, "[key]");
-            mask(&mut error.message);
-            if let Some(provider) = &mut error.provider {
-                provider.kind.iter_mut().chain(&mut provider.code).for_each(mask);
-            }
-            AssistantMessageEvent::Error(error)
+    /// Adds the secrets that stand in the headers and the address of the request to send.
+    #[must_use]
+    pub fn sending(mut self, request: &HttpRequest) -> Self {
+        if let Some(secrets) = Rc::get_mut(&mut self.secrets) {
+            secrets.add_request(&request.url, &request.headers);
         }
-        (event, _) => event,
+        self
+    }
+
+    /// The secrets of the call.
+    pub fn secrets(&self) -> Rc<Secrets> {
+        self.secrets.clone()
+    }
+
+    /// Returns the events as the loop sees them: priced, and without a secret of the call.
+    ///
+    /// In an answer, a secret is masked wherever it stands (texts, thinking, arguments, ids, signatures), also if it is
+    /// split over pieces of a block. Until it is clear whether a piece ends with the beginning of a secret, that end is
+    /// held back. In an error, it is masked in all texts.
+    pub fn answer<S>(self, events: S) -> Answer<S>
+    where
+        S: Stream<Item = AssistantMessageEvent> + Unpin,
+    {
+        Answer::new(events, self)
+    }
+}
+
+/// Returns the error that a response with a status other than 2xx means. What the server repeats of the secrets is
+/// masked before anything of the body is read or cut.
+pub fn refusal(
+    wire: &dyn Wire,
+    secrets: &Secrets,
+    status: u16,
+    header: &dyn Fn(&str) -> Option<String>,
+    body: &[u8],
+    now: u64,
+) -> ErrorInfo {
+    match secrets.masked(&text::lossy(body)) {
+        Some(masked) => wire.error(status, header, masked.as_bytes(), now),
+        None => wire.error(status, header, body, now),
     }
 }

@@ -9,12 +9,13 @@ use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 use crate::host::cancel::CancelToken;
 use crate::host::config::Model;
 use crate::host::ports::{AgentRunContext, StreamFn, Timer};
+use crate::rules::secrets::Secrets;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
 use crate::wires::{Decoder, HttpRequest, Wire};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::price::Price;
 
-use super::ModelCall;
+use super::{ModelCall, refusal};
 
 /// The maximum number of bytes read from an error response.
 const ERROR_BYTES: usize = 1 << 18;
@@ -98,9 +99,10 @@ impl StreamFn for HttpModel {
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
         let call = ModelCall::new(&mut request, context, self.key.as_ref(), self.price);
         let http = self.wire.borrow_mut().encode(&request);
+        let call = call.sending(&http);
         let answer = self.transport.send(http);
-        let events = response_events(answer, self.wire.clone(), self.timer.clone());
-        stream::once(events).flatten().map(move |event| call.loop_event(event)).boxed_local()
+        let events = response_events(answer, self.wire.clone(), self.timer.clone(), call.secrets());
+        call.answer(Box::pin(stream::once(events).flatten())).boxed_local()
     }
 }
 
@@ -110,6 +112,7 @@ async fn response_events(
     answer: LocalBoxFuture<'static, Result<HttpResponse, String>>,
     wire: Rc<RefCell<Box<dyn Wire>>>,
     timer: Rc<dyn Timer>,
+    secrets: Rc<Secrets>,
 ) -> Events {
     let error = match answer.await {
         Ok(HttpResponse { status: 200..=299, body, .. }) => {
@@ -123,7 +126,7 @@ async fn response_events(
             };
             let body = collect_body(body).await;
             let now = timer.now();
-            wire.borrow().error(status, &header, &body, now)
+            refusal(wire.borrow().as_ref(), &secrets, status, &header, &body, now)
         }
         Err(text) => ErrorInfo::new(ErrorKind::Network, format!("no answer came: {text}")),
     };

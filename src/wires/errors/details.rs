@@ -220,7 +220,10 @@ fn http_status(word: &str) -> Option<u16> {
     u16::try_from(text::parse_u64(word)?).ok().filter(|status| (400..600).contains(status))
 }
 
+/// Shortens a text, and marks the cut: what masks secrets afterwards also finds one of which only the beginning is left.
 pub(super) fn first_characters(text: &str, limit: usize) -> String {
-    let end = text.char_indices().nth(limit).map_or(text.len(), |(at, _)| at);
-    text.get(..end).unwrap_or_default().to_owned()
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => [text.get(..end).unwrap_or_default(), "…"].concat(),
+        None => text.to_owned(),
+    }
 }

@@ -2,6 +2,7 @@
 
 mod classify;
 mod details;
+mod redirect;
 mod signs;
 
 use crate::data::json::Value;
@@ -26,6 +27,9 @@ pub struct ErrorResponse<'a> {
 impl ErrorResponse<'_> {
     /// Returns the error that the answer means.
     pub fn error(&self) -> ErrorInfo {
+        if redirect::is_redirect(self.status) {
+            return redirect::error(self.status, (self.header)("location").as_deref());
+        }
         let details = ErrorDetails::of_body(self.body, self.status);
         let mut info = details.error(Some(self.status));
         if let Some(provider) = &mut info.provider {

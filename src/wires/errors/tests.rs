@@ -186,7 +186,7 @@ fn the_bare_status_decides_last() {
         (504, K::Server),
         (520, K::Server),
         (529, K::Overloaded),
-        (302, K::Unknown),
+        (302, K::InvalidRequest),
     ];
     for (status, kind) in kinds {
         let info = answer(status, "{}");
@@ -301,7 +301,7 @@ fn names_and_statuses_stand_in_many_places() {
         assert_eq!(info.provider.unwrap().code.as_deref(), code, "{document}");
     }
     let long = in_stream_text(&openai(&"x".repeat(5_000)));
-    assert_eq!(long.message.len(), MAX_MESSAGE);
+    assert_eq!((long.message.chars().count(), long.message.ends_with("x…")), (MAX_MESSAGE + 1, true), "the cut is marked");
 }
 
 #[test]

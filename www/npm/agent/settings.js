@@ -3,7 +3,7 @@
 
 import { FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
 import { jsonOf, withoutInfinity } from "../shared.js";
-import { SETUP } from "../models/setup.js";
+import { setupOf } from "../models/setup.js";
 import { ModelList } from "../models/list.js";
 import { ToolSet } from "../tools/set.js";
 import { StructuredOutput } from "./output.js";
@@ -57,7 +57,7 @@ export class Settings {
     const { compaction, policies } = options;
     /** @type {string[]} */
     const has = [...FUNCTIONS, /** @type {const} */ ("retry"), /** @type {const} */ ("toolExecution")].filter((name) => typeof options[name] === "function");
-    if (models.list.some((model) => typeof model[SETUP]?.apiKey === "function")) has.push("getApiKey");
+    if (models.list.some((model) => typeof setupOf(model).apiKey === "function")) has.push("getApiKey");
     if (compaction) has.push(compaction === "summarize" ? "summarize" : "compaction");
     if (options.resultTexts) has.push("resultTexts");
     for (const slot of POLICIES) if ((policies?.[slot]?.length ?? 0) > 0) has.push(slot);

@@ -4,6 +4,7 @@
 
 import { AgentError, kindOf, misuse, textOf } from "../shared.js";
 import { needStack } from "./stack.js";
+import { withoutSecrets } from "../agent/without-secrets.js";
 
 /** @import { ErrorInfo, JsonValue } from "../index.js" */
 /** @import { Engine } from "./engine.js" */
@@ -154,10 +155,11 @@ export class EngineRun {
     this.#post((glue) => glue.resolve(this.handle, slot, text, isText), when);
   }
 
-  /** @param {number} slot @param {unknown} error */
-  reject(slot, error) {
+  /** @param {number} slot @param {unknown} error @param {boolean} isKey whether it was thrown instead of a key */
+  reject(slot, error, isKey) {
     if (!this.slots.delete(slot)) return;
-    this.run.core.thrown.note(error);
+    if (isKey) this.#note(slot, error);
+    else this.run.core.thrown.note(error);
     this.#post((glue) => glue.reject(this.handle, slot, textOf(error)));
   }
 
@@ -167,8 +169,14 @@ export class EngineRun {
    */
   fail(slot, error, info) {
     if (!this.slots.delete(slot)) return;
-    this.run.core.thrown.note(error);
+    this.#note(slot, error);
     this.#post((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
+  }
+
+  /** Keeps what was thrown, as the cause of an error; secrets of the call are masked in it. @param {number} slot @param {unknown} error */
+  #note(slot, error) {
+    const { core } = this.run;
+    if (!this.isGone) core.thrown.note(withoutSecrets(error, (text) => this.engine.glue.without_secrets(this.handle, slot, text)));
   }
 
   // ---- tools

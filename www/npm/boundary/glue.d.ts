@@ -156,6 +156,11 @@ export interface Calls {
    * A tool reports progress, as JSON.
    */
   update(handle: number, slot: number, update: string): void;
+  
+  /**
+   * Returns a text that the host threw in a model call or instead of a key, with its secrets masked.
+   */
+  without_secrets(handle: number, slot: number, text: string): string;
 }
 
 /** Makes an instance of the module: of the whole, or of its halves. The first half alone can begin a run. */

@@ -3,7 +3,7 @@
 // answer goes back to that slot. The Rust half is ports.rs of the engine.
 
 import { toDecision } from "../shared.js";
-import { SETUP } from "../models/setup.js";
+import { setupOf } from "../models/setup.js";
 import { transformAnswer } from "../rules/transform.js";
 import { fetchAnswer } from "./http.js";
 import { Slot } from "./slot.js";
@@ -25,7 +25,7 @@ export function startEffect(run, slot, effect) {
   const work = EFFECTS[effect.kind](run, slot, /** @type {any} */ (effect), state);
   // A value that is not JSON counts as a failure like any other.
   const when = effect.kind === "tool" ? "soon" : "now";
-  if (work) work.then((answer) => engineRun.resolve(slot, answer, when)).catch((error) => engineRun.reject(slot, error));
+  if (work) work.then((answer) => engineRun.resolve(slot, answer, when)).catch((error) => engineRun.reject(slot, error, effect.kind === "key"));
 }
 
 /** @type {Record<EffectKind, (run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void>} */
@@ -39,7 +39,7 @@ const EFFECTS = {
     const { getApiKey } = core.options;
     // The model's own key function; another model's key must not reach this model's server. A key given as
     // a string is known to the engine.
-    const modelKey = core.settings.models.known[model]?.[SETUP]?.apiKey;
+    const modelKey = setupOf(core.settings.models.known[model]).apiKey;
     const keys = run.memory.keysOf(run.fold.turn);
     const key = keys.has(provider) ? keys.get(provider) : await getApiKey?.(provider);
     keys.set(provider, key);

@@ -2,15 +2,19 @@
 // Sends a request to a model, and passes the response to the engine as it arrives.
 
 import { AgentError, infoOf, kindOf, misuse } from "../shared.js";
-import { SETUP } from "../models/setup.js";
-import { keepShape } from "../v8.js";
+import { setupOf } from "../models/setup.js";
 import { Intake } from "./intake.js";
 import { networkError } from "./network-error.js";
-import { holdSlot, quietly, SIGNAL, Slot } from "./slot.js";
+import { ModelRequest } from "./request.js";
+import { quietly } from "./slot.js";
 
 /** @import { Core } from "../agent/core.js" */
 /** @import { Driver } from "../run/driver.js" */
+/** @import { Slot } from "./slot.js" */
 /** @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number }} HttpEffect */
+
+/** An address that is neither encrypted nor on this machine. */
+const PLAIN = /^http:\/\/(?!(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
 
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
 export function fetchAnswer(run, slot, effect, state) {
@@ -33,7 +37,8 @@ async function pump(run, slot, effect, state) {
   const { engineRun } = run;
   const body = engineRun.takeBody(slot);
   const response = run.takeAhead(effect, body, state) ?? sendRequest(run.core, effect, body, state);
-  const intake = await response.then((answer) => openResponse(run, slot, answer, state));
+  const request = requestOf(run.core, effect, body);
+  const intake = await response.then((answer) => openResponse(run, slot, answer, state, request));
   if (!intake) return;
   try {
     if (!(await drain(intake))) return quietly(() => intake.reader.cancel());
@@ -51,37 +56,36 @@ async function pump(run, slot, effect, state) {
  * Sends a request, with the model's own `fetch` if it has one.
  * @param {Core} core @param {HttpEffect} effect @param {Uint8Array<ArrayBuffer>} body @param {Slot} state @returns {Promise<Response>}
  */
-export function sendRequest(core, { url, headers, model }, body, state) {
-  const hostFetch = core.settings.models.known[model]?.[SETUP]?.fetch ?? globalThis.fetch;
+export function sendRequest(core, effect, body, state) {
+  const { url, headers } = effect;
   // Every host words this error differently, and each wording would be taken for a dead network.
   if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
-  return Promise.resolve(hostFetch(url, new HttpInit({ ...headers }, body, state)));
+  if (PLAIN.test(url)) import("./plain-http.js").then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));
+  return requestOf(core, effect, body).send(state);
 }
 
-/** The options passed to `fetch`; the signal is made when it is first read. */
-class HttpInit {
-  /** @param {Record<string, string>} headers @param {Uint8Array<ArrayBuffer>} body @param {Slot} state */
-  constructor(headers, body, state) {
-    holdSlot(this, state);
-    this.method = "POST";
-    this.headers = headers;
-    this.body = body;
-    Object.defineProperty(this, "signal", SIGNAL);
-  }
+/** @param {Core} core @param {HttpEffect} effect @param {Uint8Array<ArrayBuffer>} body */
+function requestOf(core, { url, headers, model }, body) {
+  return new ModelRequest(setupOf(core.settings.models.known[model]).fetch ?? globalThis.fetch, url, headers, body);
 }
-keepShape(new HttpInit({}, new Uint8Array(), new Slot()));
 
 /**
  * Starts to read a response, if it succeeded and is still wanted. A separate function, called by the
  * promise, to keep it out of the compiled request: V8 discards the shapes of the host's objects with the
  * last such object, and all code compiled for them.
- * @param {Driver} run @param {number} slot @param {Response} response @param {Slot} state
+ * @param {Driver} run @param {number} slot @param {Response} response @param {Slot} state @param {ModelRequest} request
+ * @returns {Intake | void | Promise<Intake | void>}
  */
-function openResponse(run, slot, response, state) {
+function openResponse(run, slot, response, state, request) {
   if (typeof response?.ok !== "boolean") throw misuse(`\`fetch\` must give a Response, got ${kindOf(response)}`);
-  const { body } = response;
-  if (state.aborted) return quietly(() => body?.cancel());
-  if (!response.ok) return readRefusal(run, slot, response);
+  const { ok, status } = response;
+  if (state.aborted) return quietly(() => response.body?.cancel());
+  if (response.redirected || (!ok && (response.type === "opaqueredirect" || (status >= 300 && status < 400)))) return redirect(run, slot, response, state, request);
+  return ok ? readAnswer(run, slot, response, state) : readRefusal(run, slot, response);
+}
+
+/** @param {Driver} run @param {number} slot @param {Response} response @param {Slot} state */
+function readAnswer(run, slot, { body }, state) {
   if (!body) return run.engineRun.feedEnd(slot);
   state.reading = true;
   const { getReader } = body;
@@ -89,6 +93,22 @@ function openResponse(run, slot, response, state) {
   if (typeof getReader !== "function") throw misuse(`the body of an answer must be a ReadableStream; \`fetch\` gave ${kindOf(body)}`);
   state.reader = /** @type {ReadableStreamDefaultReader<Uint8Array>} */ (getReader.call(body));
   return new Intake(run, slot, state.reader);
+}
+
+/**
+ * Sends the request on, if that is allowed.
+ * @param {Driver} run @param {number} slot @param {Response} response @param {Slot} state @param {ModelRequest} request
+ */
+async function redirect(run, slot, response, state, request) {
+  const { follows } = await import("./redirect.js");
+  let again = true;
+  try {
+    again = follows(request, response);
+  } finally {
+    if (again) quietly(() => response.body?.cancel());
+  }
+  if (again) return state.aborted ? undefined : openResponse(run, slot, await request.send(state), state, request);
+  return response.ok ? readAnswer(run, slot, response, state) : readRefusal(run, slot, response);
 }
 
 /** @param {Driver} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */

@@ -2,7 +2,7 @@
 // Reads a model that the host streams itself.
 
 import { DELTAS } from "../boundary/protocol.js";
-import { SETUP } from "../models/setup.js";
+import { setupOf } from "../models/setup.js";
 import { AgentError, infoOf, LONGEST_RESULT } from "../shared.js";
 import { quietly } from "./slot.js";
 
@@ -28,7 +28,7 @@ async function readStream(run, slot, effect, signal) {
   const iterator = await iteratorOf(run, effect, signal);
   signal.addEventListener("abort", () => quietly(() => iterator.return?.()), { once: true });
   const halves = new Halves();
-  const limit = run.core.settings.models.known[effect.model]?.[SETUP]?.limits?.answer ?? LONGEST_RESULT;
+  const limit = setupOf(run.core.settings.models.known[effect.model]).limits?.answer ?? LONGEST_RESULT;
   for (;;) {
     const { done, value } = await iterator.next();
     if (signal.aborted) return;

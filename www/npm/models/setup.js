@@ -7,16 +7,25 @@ import { kindOf, misuse, withoutInfinity } from "../shared.js";
 /**
  * The wire is what the engine speaks with the model; without one, the host streams it.
  * @typedef {ProviderOptions & { wire?: string, supportsTools?: boolean | undefined, dangerouslyAllowBrowser?: boolean }} Setup
- * @typedef {Model & { [SETUP]?: Setup }} ModelWithSetup
  */
+/** @typedef {Model} ModelWithSetup */
 
-/** The key under which a model holds its setup. @type {unique symbol} */
-export const SETUP = Symbol.for("turnwheel.model");
+/**
+ * The name under which a model holds a function that gives its setup: other copies of the package find it, and
+ * whatever prints, copies or walks a model finds a function instead of the key.
+ */
+const SETUP = Symbol.for("turnwheel.model");
 
 /** @param {Model} model @param {Setup} setup @returns {Model} */
 export function withSetup(model, setup) {
-  Object.defineProperty(model, SETUP, { value: setup });
+  Object.defineProperty(model, SETUP, { value: () => setup });
   return Object.freeze(model);
+}
+
+/** @param {Model | undefined} model @returns {Setup} */
+export function setupOf(model) {
+  const held = /** @type {{ [SETUP]?: () => Setup } | undefined} */ (model)?.[SETUP];
+  return typeof held === "function" ? held() : {};
 }
 
 /** The settings of a model as JSON, which leaves out functions and what is not set. @param {ModelWithSetup} model */
@@ -24,7 +33,7 @@ export function modelSettings(model) {
   if (typeof model !== "object" || model === null) {
     throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
   }
-  const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, contextWindow, dangerouslyAllowBrowser } = model[SETUP] ?? {};
+  const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, contextWindow, dangerouslyAllowBrowser } = setupOf(model);
   if (!wire && typeof model.streamFn !== "function") {
     throw misuse(`model \`${model.id ?? /** @type {{ modelId?: string }} */ (model).modelId}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
   }

@@ -99,14 +99,7 @@ function wire(provider, kind, id, options, known = COMMON_OPTIONS) {
   for (const [name, shape] of Object.entries(SERVED)) checkShape(name, options[/** @type {keyof ProviderOptions} */ (name)], shape, owner);
   const { baseUrl, price, compat } = options;
   checkNames(`${owner}unknown \`compat\` switch`, compat ?? {}, SWITCHES);
-  if (baseUrl !== undefined && !/^https?:\/\//.test(baseUrl)) {
-    throw misuse(`model \`${id}\`: \`baseUrl\` must begin with http:// or https://, got ${shownOf(baseUrl)}`);
-  }
-  try {
-    if (baseUrl !== undefined) new URL(baseUrl);
-  } catch {
-    throw misuse(`model \`${id}\`: \`baseUrl\` must be an address, got ${shownOf(baseUrl)}`);
-  }
+  if (baseUrl !== undefined) checkAddress(owner, baseUrl);
   if (price !== undefined) {
     const parts = typeof price === "object" && price !== null ? [price.input, price.output, price.cacheRead ?? 0, price.cacheWrite ?? 0] : [];
     // High enough for any price, and low enough for sums of whole numbers to stay exact.
@@ -117,3 +110,18 @@ function wire(provider, kind, id, options, known = COMMON_OPTIONS) {
   return withSetup({ provider, id }, { wire: kind, ...options });
 }
 
+/** Checks an address without repeating what it may hold of a password or a key. @param {string} owner @param {unknown} given */
+function checkAddress(owner, given) {
+  const shown = typeof given === "string" ? shownOf(given.replace(/^.*@/s, "…@").replace(/[?#].*$/s, "?…")) : kindOf(given);
+  if (typeof given !== "string" || !/^https?:\/\//.test(given)) throw misuse(`${owner}\`baseUrl\` must begin with http:// or https://, got ${shown}`);
+  /** @type {URL} */
+  let address;
+  try {
+    address = new URL(given);
+  } catch {
+    throw misuse(`${owner}\`baseUrl\` must be an address, got ${shown}`);
+  }
+  if (address.username || address.password) {
+    throw misuse(`${owner}\`baseUrl\` holds a name or a password, which \`fetch\` refuses; send them as a header: { headers: { authorization: \`Basic \${btoa("name:password")}\` } }`);
+  }
+}

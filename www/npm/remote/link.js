@@ -2,12 +2,8 @@
 // An agent elsewhere, as its listeners and runs here need it: sends commands, delivers events, and keeps the mirror
 // up to date.
 
-<<<<<<< HEAD
 import { AgentError, checkNames, complain, hostWithDefaults, misuse, Subscribers, textOf } from "../shared.js";
-=======
-import { AgentError, checkNames, hostWithDefaults, misuse, Subscribers, textOf } from "../shared.js";
 import { checkEvent, checkOther, readData } from "./check-event.js";
->>>>>>> h-server
 import { Connection } from "./connection.js";
 import { abortError, abortWith, checkSignal, reconnectLimits } from "./http.js";
 import { Mirror } from "./mirror.js";
@@ -381,14 +377,10 @@ function guarded(call) {
 }
 
 /** @param {unknown} error */
-<<<<<<< HEAD
 const report = (error) => complain("turnwheel: a callback of RemoteAgent's options failed", error);
-=======
-const report = (error) => console.error("turnwheel: a callback of RemoteAgent's options failed", error);
 
 /** What a message is recognised by. @param {AgentMessage} message */
 const textOfLetter = (message) => JSON.stringify(message.role === "custom" ? [message.kind, message.data] : message.content);
 
 /** @param {any} value @returns {value is Fate} */
 const isFate = (value) => typeof value?.delivered === "boolean";
->>>>>>> h-server

@@ -12,9 +12,10 @@ use futures::{Stream, StreamExt};
 
 use turnwheel::data::table::Table;
 use turnwheel::error::{ErrorInfo, ErrorKind};
-use turnwheel::http::ModelCall;
+use turnwheel::http::{ModelCall, refusal};
 use turnwheel::json::{FromJson, RawJson, Value};
 use turnwheel::message::AgentMessage;
+use turnwheel::secrets::Secrets;
 use turnwheel::state::SessionState;
 use turnwheel::stream::{AssistantMessageEvent, Excess};
 use turnwheel::tool::Updates;
@@ -70,6 +71,8 @@ struct Incoming {
     events: VecDeque<AssistantMessageEvent>,
     ended: bool,
     http: Option<HttpAnswer>,
+    /// What must stand in nothing that the host threw.
+    secrets: Rc<Secrets>,
 }
 
 impl Incoming {
@@ -133,12 +136,11 @@ pub(super) fn ask_http(
 /// What the loop sees of an answer.
 type EventStream = LocalBoxStream<'static, AssistantMessageEvent>;
 
-fn events(effect: HostEffect, incoming: Incoming, call: ModelCall) -> EventStream {
+fn events(effect: HostEffect, mut incoming: Incoming, call: ModelCall) -> EventStream {
     let bridge = current();
+    incoming.secrets = call.secrets();
     let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
-    PendingEvents { bridge, slot: slot.unwrap_or(0), done: false }
-        .map(move |event| call.loop_event(event))
-        .boxed_local()
+    call.answer(PendingEvents { bridge, slot: slot.unwrap_or(0), done: false }).boxed_local()
 }
 
 impl Bridge {
@@ -286,7 +288,9 @@ impl Bridge {
         self.receive_stream(slot, |incoming| {
             if let Some(http) = &incoming.http {
                 let header = |name: &str| headers.get(name).and_then(Value::as_str).map(str::to_owned);
-                let error = http.wire.borrow().error(status, &header, body, crate::instance::now());
+                let (wire, now) = (http.wire.borrow(), crate::instance::now());
+                let error = refusal(wire.as_ref(), &incoming.secrets, status, &header, body, now);
+                drop(wire);
                 incoming.events.push_back(AssistantMessageEvent::Error(error));
             }
             incoming.ended = true;
@@ -319,6 +323,17 @@ impl Bridge {
                 _ => return,
             });
         });
+    }
+
+    /// Returns a text that the host threw at a slot, without the secrets that the slot knows. What is thrown instead of
+    /// a key may speak of one that nobody knows.
+    pub(super) fn masked(&self, slot: SlotId, text: &str) -> String {
+        match self.slots.borrow().get(&slot) {
+            Some(Slot { kind: SlotKind::Stream(incoming), .. }) => {
+                incoming.secrets.masked(text).unwrap_or_else(|| text.to_owned())
+            }
+            _ => Secrets::default().mask_words(text),
+        }
     }
 
     pub(super) fn take_body(&self, slot: SlotId) -> Vec<u8> {

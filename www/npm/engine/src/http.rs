@@ -46,6 +46,7 @@ impl StreamFn for FetchModel {
             return stream::iter([AssistantMessageEvent::Error(Excess::Memory.error())]).boxed_local();
         }
         let http = self.wire.borrow_mut().encode(&request);
+        let call = call.sending(&http);
         self.last.set(http.body.len());
         let mut effect = String::with_capacity(256);
         let mut object = ObjectWriter::new(&mut effect);

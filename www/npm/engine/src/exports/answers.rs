@@ -69,6 +69,12 @@ pub fn reject(handle: u32, slot: SlotId, reason: String) {
     }
 }
 
+/// Returns a text that the host threw in a model call or instead of a key, with its secrets masked.
+#[wasm_bindgen]
+pub fn without_secrets(handle: u32, slot: SlotId, text: &str) -> String {
+    run_entry(handle).map(|run| run.bridge.masked(slot, text)).unwrap_or_default()
+}
+
 /// A tool reports progress, as JSON.
 #[wasm_bindgen]
 pub fn update(handle: u32, slot: SlotId, update: &str) {

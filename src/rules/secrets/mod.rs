@@ -1,0 +1,170 @@
+//! The secrets of a model call, and how a text is kept free of them.
+//!
+//! A secret is the key, a header that says who is calling, and what the address holds of a password or of a key in its
+//! query. Servers repeat what they were sent, as it is or in another form, so it is recognised in every form that is
+//! common: in another case, escaped as in JSON, in an address or in HTML (also several times over), and in base64,
+//! wherever it stands in the encoded text.
+
+mod base64;
+mod pieces;
+mod sources;
+mod unit;
+
+use pieces::Mode;
+pub use pieces::Pieces;
+use unit::{LONGEST, Unit, folded, is_mark, unit};
+
+/// Stands in place of a secret.
+pub const MASK: &str = "[key]";
+
+/// Anything shorter is not a secret but a word, such as `none` or `ollama`, and may be part of other words.
+const SHORTEST: usize = 8;
+/// A word of letters alone is not looked for in answers if it is shorter than this: somebody may have given the key
+/// `placeholder` to a server that needs none.
+const LONGEST_WORD: usize = 20;
+/// From how many characters on the beginning of a secret counts as one, where a text was cut.
+const SHORTEST_CUT: usize = 4;
+/// Stands where one of the engine's own limits has cut a text.
+const CUT: &[u8] = "…".as_bytes();
+
+/// The secrets of a model call; see the module.
+#[derive(Debug)]
+pub struct Secrets {
+    /// What is looked for, folded, and whether it is in answers too. In errors everything is.
+    needles: Vec<(Vec<u8>, bool)>,
+    /// With which bytes a form of a secret may begin.
+    first: [bool; 256],
+}
+
+impl Default for Secrets {
+    fn default() -> Self {
+        Secrets { needles: Vec::new(), first: [false; 256] }
+    }
+}
+
+/// What stands at a place of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// A whole secret, which ends here.
+    Whole(usize),
+    /// The beginning of a secret, of this many characters, with which the text ends. The second number is where they
+    /// end: behind them stands at most the beginning of an escape.
+    Part(usize, usize),
+    Nothing,
+}
+
+impl Secrets {
+    /// The key of a call alone.
+    pub fn of_key(key: Option<&str>) -> Secrets {
+        let mut secrets = Secrets::default();
+        secrets.add(key.unwrap_or_default());
+        secrets
+    }
+
+    /// Whether there is nothing to hide.
+    pub fn is_empty(&self) -> bool {
+        self.needles.is_empty()
+    }
+
+    #[inline(never)]
+    fn add(&mut self, secret: &str) {
+        let secret = secret.trim();
+        if secret.len() < SHORTEST {
+            return;
+        }
+        let is_word = secret.len() < LONGEST_WORD && secret.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let forms = [secret.to_owned(), base64::encode(secret, 0), base64::encode(secret, 1), base64::encode(secret, 2)];
+        for form in forms {
+            let form: Vec<u8> = form.bytes().map(folded).collect();
+            if self.needles.iter().any(|(known, _)| *known == form) {
+                return;
+            }
+            for (byte, may_begin) in (0..=u8::MAX).zip(&mut self.first) {
+                *may_begin |= is_mark(byte) || form.first() == Some(&folded(byte));
+            }
+            self.needles.push((form, !is_word));
+        }
+    }
+
+    /// Returns where a secret may next begin.
+    #[inline]
+    fn next(&self, text: &[u8], from: usize) -> Option<usize> {
+        let rest = text.get(from..)?;
+        let may_begin = |byte: &u8| self.first.get(usize::from(*byte)) == Some(&true);
+        Some(from + rest.iter().position(may_begin)?)
+    }
+
+    /// Returns an error text with its secrets masked; `None` if it has none. The text may have been cut: the beginning
+    /// of a secret at its end counts too, and before the mark of a cut.
+    pub fn masked(&self, text: &str) -> Option<String> {
+        self.pass(text, 0, Mode::Error).0
+    }
+
+    /// Masks the secrets of an error text.
+    pub fn mask(&self, text: &mut String) {
+        if let Some(masked) = self.masked(text) {
+            *text = masked;
+        }
+    }
+
+    /// Masks the secrets of a text that is part of an answer and whole.
+    pub fn mask_whole(&self, text: &mut String) {
+        if let (Some(masked), _) = self.pass(text, 0, Mode::Last) {
+            *text = masked;
+        }
+    }
+
+    /// Compares a place of a text with all secrets.
+    fn find(&self, text: &[u8], start: usize, mode: Mode) -> Found {
+        let mut found = Found::Nothing;
+        for (needle, in_answers) in &self.needles {
+            if mode != Mode::Error && !in_answers {
+                continue;
+            }
+            found = match (found, compare(needle, text, start)) {
+                (known, Found::Nothing) => known,
+                (Found::Whole(a), Found::Whole(b)) => Found::Whole(a.max(b)),
+                (Found::Part(a, to), Found::Part(b, end)) => Found::Part(a.max(b), to.min(end)),
+                // A longer one may still come.
+                (Found::Whole(_), part @ Found::Part(..)) if mode == Mode::Piece => part,
+                (part @ Found::Part(..), Found::Whole(_)) if mode == Mode::Piece => part,
+                (whole @ Found::Whole(_), _) | (_, whole) => whole,
+            };
+        }
+        found
+    }
+
+    /// Masks the secrets of what a function says that was to give the key and failed, and every word in it that looks
+    /// like one: the key that it speaks of is not known.
+    pub fn mask_words(&self, text: &str) -> String {
+        let text = self.masked(text).unwrap_or_else(|| text.to_owned());
+        let mut masked = String::new();
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'=' | b'%');
+        for word in text.as_bytes().chunk_by(|a, b| is_part(*a) == is_part(*b)) {
+            let has = |is: fn(&u8) -> bool| word.iter().any(is);
+            let is_mixed = word.len() > SHORTEST && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+            let is_secret = is_mixed || (word.len() >= SHORTEST && word.starts_with(b"sk-"));
+            masked.push_str(if is_secret { MASK } else { str::from_utf8(word).unwrap_or_default() });
+        }
+        masked
+    }
+}
+
+fn compare(needle: &[u8], text: &[u8], start: usize) -> Found {
+    let mut at = start;
+    for (matched, wanted) in needle.iter().enumerate() {
+        let rest = text.get(at..).unwrap_or_default();
+        match unit(rest, *wanted) {
+            Unit::Fits(length) => at += length,
+            Unit::Cut => return Found::Part(matched, at),
+            Unit::Differs if matched < SHORTEST_CUT => return Found::Nothing,
+            Unit::Differs => {
+                // An escape may have been cut too.
+                let escape = if rest.first().is_some_and(|byte| is_mark(*byte)) { LONGEST } else { 1 };
+                let cut = rest.windows(CUT.len()).take(escape).position(|part| part == CUT);
+                return cut.map_or(Found::Nothing, |cut| Found::Whole(at + cut));
+            }
+        }
+    }
+    Found::Whole(at)
+}

@@ -1,0 +1,86 @@
+//! The forms in which a text may hold a byte: as it is, or escaped as in JSON, in an address or in HTML, also several
+//! times over.
+
+/// What the start of a text is for a wanted byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// This many bytes stand for it.
+    Fits(usize),
+    /// The text ends in the middle of what may stand for it.
+    Cut,
+    /// Something else stands here.
+    Differs,
+}
+
+/// The longest form of a single byte.
+pub(super) const LONGEST: usize = 16;
+/// The longest entity of HTML, with its semicolon.
+const ENTITY: usize = 8;
+
+/// Whether an escape may begin with a byte.
+pub(super) fn is_mark(byte: u8) -> bool {
+    matches!(byte, b'%' | b'\\' | b'&')
+}
+
+/// Makes equal what counts as equal: small letters and capitals, and the two forms of the last letters of base64.
+pub(super) fn folded(byte: u8) -> u8 {
+    match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        _ => byte.to_ascii_lowercase(),
+    }
+}
+
+/// Compares the start of a text with a wanted byte, which is folded.
+pub(super) fn unit(text: &[u8], wanted: u8) -> Unit {
+    let Some(&first) = text.first() else { return Unit::Cut };
+    let (mut mark, mut at) = (first, 1);
+    while is_mark(mark) && at < LONGEST {
+        match escaped(mark, text.get(at..).unwrap_or_default()) {
+            Ok((code, length)) => {
+                at += length;
+                if folded(code) == wanted {
+                    return Unit::Fits(at);
+                }
+                // What was escaped may itself begin an escape.
+                mark = code;
+            }
+            Err(true) => return Unit::Cut,
+            Err(false) => break,
+        }
+    }
+    if folded(first) == wanted { Unit::Fits(1) } else { Unit::Differs }
+}
+
+/// Reads what stands behind a mark: the byte, and the length. The error is whether the text ended too early.
+#[inline(never)]
+pub(super) fn escaped(mark: u8, rest: &[u8]) -> Result<(u8, usize), bool> {
+    let first = *rest.first().ok_or(true)?;
+    match (mark, first) {
+        (b'%', _) => number(rest, 0, 2, 16),
+        (b'\\', b'u') => number(rest, 1, 5, 16),
+        (b'\\', b'x') => number(rest, 1, 3, 16),
+        (b'\\', other) => Ok((other, 1)),
+        _ => {
+            let end = rest.iter().take(ENTITY).position(|byte| *byte == b';').ok_or(rest.len() < ENTITY)?;
+            let (code, _) = match rest {
+                [b'#', b'x' | b'X', ..] => number(rest, 2, end, 16)?,
+                [b'#', ..] => number(rest, 1, end, 10)?,
+                [b'a', b'm', b'p', b';', ..] => (b'&', 0),
+                [b'q', b'u', b'o', b't', ..] => (b'"', 0),
+                _ => return Err(false),
+            };
+            Ok((code, end + 1))
+        }
+    }
+}
+
+/// Reads the code of a byte from digits.
+fn number(text: &[u8], from: usize, to: usize, base: u32) -> Result<(u8, usize), bool> {
+    let mut number = 0_u32;
+    for at in from..to {
+        let digit = char::from(*text.get(at).ok_or(true)?).to_digit(base).ok_or(false)?;
+        number = number.wrapping_mul(base).wrapping_add(digit);
+    }
+    Ok((u8::try_from(number).map_err(|_| false)?, to))
+}
