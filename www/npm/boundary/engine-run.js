@@ -150,7 +150,7 @@ export class EngineRun {
     // Most tools return text.
     const isText = typeof answer === "string";
     const text = isText ? answer : (JSON.stringify(answer) ?? "null");
-    if (!this.#fits(text)) return this.reject(slot, new AgentError(NO_ROOM));
+    if (!this.#fits(text)) return this.reject(slot, new AgentError(NO_ROOM), false);
     this.slots.delete(slot);
     this.#post((glue) => glue.resolve(this.handle, slot, text, isText), when);
   }
