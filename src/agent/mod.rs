@@ -1,5 +1,6 @@
 //! The stateful agent: a history, an inbox and subscribers that outlive a single run.
 
+mod answers;
 mod checkpoint;
 mod letters;
 mod runs;
@@ -20,6 +21,7 @@ use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
 use crate::machine::AgentCommand;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
+use crate::words::question::Question;
 use checkpoint::Resume;
 use letters::Settle;
 use subscribers::Subscriber;
@@ -120,9 +122,16 @@ impl Agent {
         self.0.published.borrow().clone()
     }
 
-    /// The tool calls that wait for a decision.
+    /// What waits for a person, in the order in which it was asked. [`Agent::resolve`] answers.
+    pub fn pending_questions(&self) -> Vec<Question> {
+        self.published().borrow().questions.iter().cloned().collect()
+    }
+
+    /// The tool calls that wait for a decision; [`Agent::pending_questions`] has the ids of the questions about them.
     pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
-        self.0.published.borrow().borrow().pending_approvals.iter().cloned().collect()
+        let published = self.published();
+        let published = published.borrow();
+        published.questions.iter().filter_map(|question| question.call.clone()).collect()
     }
 
     /// Whether a run is active.

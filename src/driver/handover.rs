@@ -7,12 +7,12 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::AgentLoopConfig;
 use crate::machine::{History, Letter, LoopState, Receipt};
-use crate::rules::approval::PendingCalls;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
 
 use super::inbox::Inbox;
+use super::questions::OpenQuestions;
 
 /// What a run and its owner share.
 #[derive(Clone)]
@@ -55,13 +55,13 @@ impl Handover {
             published.messages.extend_from_slice(fresh);
         }
         published.usage = *state.usage();
-        state.approvals.update_pending(&mut published.pending_approvals);
     }
 
     /// Leaves what is in the queues, and what is known about the messages, to the next run.
     pub(super) fn hand_over(&self, state: &mut LoopState) {
         let mut published = self.published.borrow_mut();
         published.ended = true;
+        published.questions = OpenQuestions::default();
         (published.steering, published.follow_up) = state.take_queues();
         published.known = Some(Box::new(state.take_history()));
     }
@@ -76,8 +76,8 @@ pub struct Published {
     pub epoch: u64,
     /// The usage of the run so far.
     pub usage: Usage,
-    /// The calls that wait for a decision.
-    pub pending_approvals: PendingCalls,
+    /// The open questions.
+    pub questions: OpenQuestions,
     /// What is left in the queues; set when the run is over.
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,

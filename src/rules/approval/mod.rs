@@ -11,6 +11,6 @@ pub(crate) use decision::read_decision;
 pub use decision::{ApprovalError, Resolution, ToolDecision};
 pub use entry::{ApprovalEntry, ApprovalGate, ApprovalState, ReadyCall};
 pub use policy::{ApprovalMode, ApprovalOptions, ToolApprovalAction, ToolApprovalPolicy, strip_tool_prefix};
-pub use table::{ApprovalStateMachine, PendingCalls};
+pub use table::ApprovalStateMachine;
 
 pub use crate::words::event::DecisionSource;

@@ -2,6 +2,7 @@
 // The implementation of an agent, behind the public class `Agent`: it puts the parts together, begins and ends
 // runs, and writes checkpoints.
 
+import { nameQuestions, openQuestions } from "../checkpoint/questions.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
@@ -14,7 +15,7 @@ import { Session } from "./session.js";
 import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
-/** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema } from "../index.js" */
+/** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema, ToolDecision } from "../index.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
 /** @import { RunOptions } from "../options/options.js" */
@@ -110,6 +111,39 @@ export class Core {
     return this.receipts.make((receipt) => this.registration.postMessage(followUp, text, command, receipt));
   }
 
+  /**
+   * Decides about open questions: all of them or none. Returns whether the decisions were accepted.
+   * @param {[string, ToolDecision][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls
+   */
+  decide(decisions, byId) {
+    const { approvals, registration, runs } = this;
+    /** @type {[string, ToolDecision][]} */
+    const decided = JSON.parse(jsonOf("the decision is", decisions));
+    if (this.disposed) throw misuse("the agent was disposed of");
+    /** @type {Map<string, ToolDecision>} */
+    const answers = new Map();
+    let missing;
+    for (const [key, decision] of decided) {
+      const question = approvals.find(key);
+      if (question && (!byId || question.id === key)) answers.set(question.id, decision);
+      else missing ??= key;
+    }
+    if (missing === undefined && answers.size === decided.length) {
+      const isFirst = approvals.answer([...answers.keys()]);
+      // A second answer is posted too: the run refuses it, and the listeners hear of it.
+      registration.postDecisions(Object.fromEntries(answers), true);
+      return isFirst;
+    }
+    if (!runs.current && !runs.restored?.run) return false;
+    if (!byId && missing !== undefined && this.options.earlyDecisions === "park") {
+      const byCall = decided.map(([key, decision]) => [approvals.find(key)?.callId ?? key, decision]);
+      registration.postDecisions(Object.fromEntries(byCall), false);
+      return true;
+    }
+    registration.refuseDecision(byId ? missing : "", byId ? "" : missing);
+    return false;
+  }
+
   clearQueues() {
     this.registration.clearQueues();
     if (!this.runs.current) this.receipts.settleAll({ delivered: false, reason: "cleared" });
@@ -173,15 +207,14 @@ export class Core {
     const { registration, runs } = this;
     registration.otherFields = otherFields;
     if (!state) return;
+    nameQuestions(state.run, () => this.host.id());
     registration.state = state;
     if (state.run || state.prompts !== undefined) runs.restored = { ...state, runId };
     this.session.restore(state);
     // If the engine is ready, errors surface at once.
     const ready = registration.ready();
     if (ready instanceof Promise) ready.catch(() => {});
-    for (const entry of [state.run?.table?.entries ?? []].flat()) {
-      if (entry?.state === "pending" && entry.call) this.approvals.add(entry.call);
-    }
+    for (const question of openQuestions(state.run, this.history.messages)) this.approvals.add(question);
   }
 
   /** The state from a checkpoint that the engine must take over, as JSON. */

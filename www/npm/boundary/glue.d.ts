@@ -72,15 +72,20 @@ export interface Calls {
   input(size: number): number;
   
   /**
-   * Posts decisions to an agent: a JSON object from call id to decision. With `all`, either all of
-   * them take effect or none.
+   * Posts decisions to an agent: a JSON object from the id of a question to the decision, or, without `by_id`, from the
+   * id of a call. Either all of them take effect or none.
    */
-  post_decisions(agent: number, decisions: string, all: boolean): void;
+  post_decisions(agent: number, decisions: string, by_id: boolean): void;
   
   /**
    * Posts a message (JSON) to an agent. Returns the number of its receipt.
    */
   post_message(agent: number, follow_up: boolean, message: string): number;
+  
+  /**
+   * Tells the listeners of an agent's run that a decision was refused. Of the ids, one may be empty.
+   */
+  refuse_decision(agent: number, id: string, call_id: string, reason: string): void;
   
   /**
    * Fails an effect, with the reason.

@@ -4,8 +4,10 @@
 
 import { discardInstance, getEngine } from "./engine.js";
 import { AgentError, fromEngine, misuse } from "../shared.js";
+import { uuid } from "../host/uuid.js";
 import { callRule, validate } from "../rules/rules.js";
 
+/** @import { ToolDecision } from "../index.js" */
 /** @import { Core } from "../agent/core.js" */
 /** @import { Engine } from "./engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
@@ -93,7 +95,9 @@ export class Registration {
     return {
       wake: (/** @type {number} */ handle) => ref.deref()?.runs.byHandle.get(handle)?.poller.wake(),
       rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => callRule(core(), name, input),
-      validate: (/** @type {[string, string, string]} */ ...call) => validate(core(), ...call),
+      id: () => newId(ref.deref()),
+      forget: (/** @type {number} */ version) => void ref.deref()?.settings.tools.forget(version),
+      validate: (/** @type {[number, string, string, string]} */ ...call) => validate(core(), ...call),
       random: () => ref.deref()?.host.random() ?? 0,
     };
   }
@@ -151,9 +155,16 @@ export class Registration {
     this.post((glue) => glue.clear_queues(this.handle), { kind: "clear_queues" });
   }
 
-  /** @param {string} decisions JSON @param {boolean} all @param {object} command */
-  postDecisions(decisions, all, command) {
-    this.post((glue) => glue.post_decisions(this.handle, decisions, all), command);
+  /** @param {{ [id: string]: ToolDecision }} decisions @param {boolean} byId whether the keys are ids of questions, not of calls */
+  postDecisions(decisions, byId) {
+    const json = JSON.stringify(decisions);
+    this.post((glue) => glue.post_decisions(this.handle, json, byId), byId ? { kind: "answer", answers: decisions } : { kind: "resolve_all", decisions });
+  }
+
+  /** Tells the listeners that a decision was refused; one of the ids may be empty. @param {string} [id] of a question @param {string} [callId] */
+  refuseDecision(id = "", callId = "") {
+    const reason = id ? `no open question has the id ${id}` : callId ? `nothing is asked about call ${callId}` : "two decisions answer the same question";
+    this.post((glue) => glue.refuse_decision(this.handle, id, callId, reason), { kind: "refuse", ...(id && { id }), ...(callId && { callId }), reason });
   }
 
   /** Sends changed settings. A run in progress uses them from its next turn on. */
@@ -183,6 +194,16 @@ export class Registration {
   checkpoint(now) {
     const { engine, handle } = this;
     return engine && handle !== 0 ? JSON.parse(this.call(() => engine.glue.checkpoint(handle, 0, false, now))) : undefined;
+  }
+}
+
+/** The engine calls this, so it must not throw. @param {Core | undefined} core */
+function newId(core) {
+  try {
+    return core?.host.id() ?? uuid();
+  } catch (error) {
+    console.error("turnwheel: host.id failed", error);
+    return uuid();
   }
 }
 

@@ -61,14 +61,23 @@ export class RemoteAgent {
     return this.#link.command("clear-queues", {});
   }
 
+  /** @param {string} id @param {ToolDecision} answer */
+  resolve(id, answer) {
+    return this.#link.command("resolve", { question: id, decision: toDecision(answer) });
+  }
+
   /** @param {string} callId @param {ToolDecision} decision */
   resolveTool(callId, decision) {
-    return this.#link.command("resolve", { callId, decision: toDecision(decision) });
+    // What is shown here is what is decided about, whatever the agent has asked since.
+    const question = this.#link.mirror.approvals.find(callId)?.id;
+    return this.#link.command("resolve", { callId, ...(question !== undefined && { question }), decision: toDecision(decision) });
   }
 
   /** @param {{ [callId: string]: ToolDecision }} decisions */
   resolveTools(decisions) {
-    return this.#link.command("resolve", { decisions: Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision)])) });
+    const { approvals } = this.#link.mirror;
+    const byQuestion = Object.entries(decisions).map(([id, decision]) => [approvals.find(id)?.id ?? id, toDecision(decision)]);
+    return this.#link.command("resolve", { decisions: Object.fromEntries(byQuestion) });
   }
 
   /** @param {unknown} [reason] */
@@ -91,6 +100,10 @@ export class RemoteAgent {
 
   get messages() {
     return this.#link.mirror.messages;
+  }
+
+  get pendingQuestions() {
+    return this.#link.mirror.approvals.list();
   }
 
   get pendingApprovals() {

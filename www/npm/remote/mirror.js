@@ -4,7 +4,7 @@
 import { addUsage, noUsage, PendingApprovals } from "../shared.js";
 import { SaidMessages } from "./history-change.js";
 
-/** @import { AgentEvent, AgentMessage, ToolCallBlock, Usage } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, Question, Usage } from "../index.js" */
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { HistoryChange } from "./history-change.js" */
 /**
@@ -12,7 +12,7 @@ import { SaidMessages } from "./history-change.js";
  * nobody knows; `ended` is the end of the last run, with the number of its messages.
  * @typedef {object} Snapshot
  * @property {AgentMessage[]} messages
- * @property {ToolCallBlock[]} pendingApprovals
+ * @property {Question[]} pendingApprovals
  * @property {Usage} usage
  * @property {{ runId: string, told: number | null, turnIndex?: number }} [run]
  * @property {string[]} openLetters the ids of posted messages that nobody has read yet
@@ -69,8 +69,6 @@ export class Mirror {
     if (event.type === "agent_start" || event.type === "run_resumed") {
       this.running = runId;
       if (this.starting === runId) this.starting = undefined;
-      // Of another run's there are none left.
-      if (event.type === "run_resumed") this.approvals.replace([]);
     } else if (event.type === "agent_end") {
       if (this.running === runId) this.running = undefined;
       if (this.starting === runId) this.starting = undefined;

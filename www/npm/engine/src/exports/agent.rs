@@ -129,10 +129,10 @@ pub fn clear_queues(agent: u32) -> Result<(), JsValue> {
     Ok(())
 }
 
-/// Posts decisions to an agent: a JSON object from call id to decision. With `all`, either all of
-/// them take effect or none.
+/// Posts decisions to an agent: a JSON object from the id of a question to the decision, or, without `by_id`, from the
+/// id of a call. Either all of them take effect or none.
 #[wasm_bindgen]
-pub fn post_decisions(agent: u32, decisions: &str, all: bool) -> Result<(), JsValue> {
+pub fn post_decisions(agent: u32, decisions: &str, by_id: bool) -> Result<(), JsValue> {
     let entry = agent_entry(agent)?;
     let decisions = parse(decisions)?;
     let Value::Object(decisions) = decisions else { return Err(misuse("decisions must be an object")) };
@@ -142,10 +142,18 @@ pub fn post_decisions(agent: u32, decisions: &str, all: bool) -> Result<(), JsVa
             .map_err(|text| misuse(["the decision about `", &call_id, "`: ", &text].concat()))?;
         read.push((call_id, decision));
     }
-    if all {
-        entry.agent.resolve_tools(read);
+    if by_id {
+        entry.agent.resolve_all(read);
     } else {
-        read.into_iter().for_each(|(call_id, decision)| entry.agent.resolve_tool(call_id, decision));
+        entry.agent.resolve_tools(read);
     }
+    Ok(())
+}
+
+/// Tells the listeners of an agent's run that a decision was refused. Of the ids, one may be empty.
+#[wasm_bindgen]
+pub fn refuse_decision(agent: u32, id: &str, call_id: &str, reason: &str) -> Result<(), JsValue> {
+    let text = |id: &str| Some(id.to_owned()).filter(|id| !id.is_empty());
+    agent_entry(agent)?.agent.refuse(text(id), text(call_id), reason.to_owned());
     Ok(())
 }

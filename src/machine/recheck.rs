@@ -1,0 +1,227 @@
+//! Calls from a checkpoint. Whoever wrote it may have had other rules, or may be anybody. So nothing starts on its word:
+//! the policies and the rules of this run see every call that has no result, and whatever they would ask about is asked,
+//! whatever was decided before. A question that is still open, and still shows what would run, stays the same question.
+
+use crate::data::json::RawJson;
+use crate::rules::approval::{
+    ApprovalEntry, ApprovalState, DecisionSource, ToolApprovalAction, ToolDecision,
+};
+use crate::words::message::ToolResultCause;
+
+use super::batch::{Batch, BatchCall, CallStatus, Ending};
+use super::dispatch::Cleared;
+use super::input::Queue;
+use super::output::Effect;
+use super::step::Step;
+
+/// What becomes of a call from a checkpoint.
+enum Recheck {
+    /// It has its result.
+    Done,
+    /// It keeps its place among the calls that may run.
+    Queued,
+    /// It was running, and may run a second time.
+    Again,
+    /// It goes back into the table.
+    Table(ApprovalState),
+    /// The question about it stays open.
+    Open,
+    /// It is asked about anew.
+    Ask,
+    /// It would have to be asked about, but its batch is about to end.
+    Interrupt,
+}
+
+impl Step<'_> {
+    pub(super) fn resume_batch(&mut self, mut batch: Box<Batch>) {
+        self.interrupt_unrepeatable(&mut batch);
+        let shown: Vec<RawJson> = batch.calls.iter().map(|call| call.arguments.clone()).collect();
+        match self.recheck_by_policies(&mut batch) {
+            Err(reason) => self.stop_batch(&mut batch, &reason),
+            Ok(()) => self.recheck_by_rules(&mut batch, &shown),
+        }
+        if batch.poll.take().is_some() {
+            let poll = self.start(Effect::Poll(Queue::Steering));
+            self.state.queues.polls.insert(poll, Queue::Steering);
+            batch.poll = Some(poll);
+        }
+        self.call_after_hooks(&mut batch);
+        self.advance(batch);
+    }
+
+    /// A call that was running gets its result, unless its tool may run twice.
+    fn interrupt_unrepeatable(&mut self, batch: &mut Batch) {
+        for place in 0..batch.calls.len() {
+            let Some(call) = batch.calls.get_mut(place) else { continue };
+            let tool = self.rules.tools.iter().position(|spec| *spec.schema.name == *call.block.tool_name);
+            call.tool = tool.unwrap_or(call.tool);
+            if let CallStatus::BeforeHook(_) | CallStatus::Running(..) = call.status {
+                // No effect of it runs here.
+                call.status = CallStatus::Running(0, None);
+                call.announced = true;
+                let spec = tool.and_then(|tool| self.rules.tools.get(tool));
+                if !spec.is_some_and(|spec| spec.idempotent) {
+                    call.status = CallStatus::Ready;
+                    self.settle(batch, place, ToolResultCause::Interrupted, "");
+                }
+            }
+        }
+    }
+
+    /// The policies see every call again, with the arguments that the model or a person gave it. What they add to the
+    /// conversation they have added before.
+    fn recheck_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
+        let state = batch.state.clone();
+        let injected = std::mem::take(&mut batch.injected);
+        let mut stopped = Ok(());
+        for place in 0..batch.calls.len() {
+            let Some(call) = batch.calls.get_mut(place) else { continue };
+            if call.status.is_done() {
+                continue;
+            }
+            let own = batch.answer.own_arguments.get(&call.block.call_id).unwrap_or(&call.block.arguments);
+            call.arguments = call.given.as_ref().unwrap_or(own).clone();
+            match self.clear_call(batch, place, &state) {
+                Some(Cleared::Yes(arguments)) => {
+                    if let Some(call) = batch.calls.get_mut(place) {
+                        call.arguments = arguments;
+                    }
+                }
+                Some(Cleared::Skip(text)) => {
+                    self.close_open_question(batch, place);
+                    if let Some(call) = batch.calls.get_mut(place) {
+                        call.status = CallStatus::Waiting;
+                    }
+                    self.settle(batch, place, ToolResultCause::Skipped, &text);
+                }
+                Some(Cleared::Stop(reason)) => {
+                    stopped = Err(reason);
+                    break;
+                }
+                None => {}
+            }
+        }
+        batch.injected = injected;
+        if stopped.is_err() {
+            // Nothing of them runs, so there is nothing to cancel.
+            batch.calls.iter_mut().filter(|call| !call.status.is_done()).for_each(BatchCall::stop_waiting);
+        }
+        stopped
+    }
+
+    fn close_open_question(&mut self, batch: &Batch, place: usize) {
+        let call = batch.calls.get(place);
+        let entry = call.and_then(|call| self.state.approvals.entry(&call.block.call_id));
+        if entry.is_some_and(ApprovalEntry::is_pending) {
+            self.close_question(batch, place, false, DecisionSource::Rule);
+        }
+    }
+
+    fn recheck_by_rules(&mut self, batch: &mut Batch, shown: &[RawJson]) {
+        let mut found = Vec::with_capacity(batch.calls.len());
+        for (place, shown) in shown.iter().enumerate() {
+            let mut next = batch.calls.get(place).map_or(Recheck::Done, |call| self.recheck(call, shown));
+            if matches!(next, Recheck::Ask) && !matches!(batch.ending, Ending::Normal) {
+                next = Recheck::Interrupt;
+            }
+            found.push(next);
+        }
+        let asks_anew = found.iter().any(|found| matches!(found, Recheck::Ask));
+        let mut entries = Vec::new();
+        for (place, found) in found.iter_mut().enumerate() {
+            let is_kept = matches!(found, Recheck::Queued | Recheck::Again);
+            if is_kept && asks_anew {
+                // The gate says which of them may start before the others are decided.
+                let by = DecisionSource::Rule;
+                *found = Recheck::Table(ApprovalState::Ready { decision: ToolDecision::Accept, by });
+            }
+            let state = match found {
+                Recheck::Done | Recheck::Queued | Recheck::Again | Recheck::Interrupt => continue,
+                Recheck::Table(state) => state.clone(),
+                Recheck::Open | Recheck::Ask => ApprovalState::Pending,
+            };
+            if !matches!(found, Recheck::Open) {
+                self.close_open_question(batch, place);
+            }
+            let Some(call) = batch.calls.get_mut(place) else { continue };
+            call.stop_waiting();
+            entries.push(ApprovalEntry { call: call.effective().into_owned(), state });
+        }
+        self.state.approvals.refill(entries);
+        let is_queued = |place: &usize| matches!(found.get(*place), Some(Recheck::Queued));
+        batch.cleared.retain(is_queued);
+        batch.ready.retain(is_queued);
+        batch.groups.iter_mut().for_each(|group| group.retain(is_queued));
+        for (place, found) in found.iter().enumerate() {
+            self.act_on(batch, place, found);
+        }
+    }
+
+    /// What the rules of this run make of a call, in view of what the checkpoint says of it.
+    fn recheck(&self, call: &BatchCall, shown: &RawJson) -> Recheck {
+        if call.status.is_done() {
+            return Recheck::Done;
+        }
+        let action = self.ruling(&call.effective()).0;
+        let entry = self.state.approvals.entry(&call.block.call_id).map(|entry| &entry.state);
+        let is_same = call.arguments.is_same(shown) || call.arguments.to_value() == shown.to_value();
+        match (action, entry) {
+            (ToolApprovalAction::Deny, _) => Recheck::Table(ApprovalState::ruled(ToolApprovalAction::Deny)),
+            (_, Some(ApprovalState::Pending)) if is_same && call.question.is_some() => Recheck::Open,
+            (_, Some(ApprovalState::Pending)) => Recheck::Ask,
+            // Whoever said no, it is safe to believe.
+            (_, Some(ready @ ApprovalState::Ready { decision: ToolDecision::Reject { .. }, .. })) => {
+                Recheck::Table(ready.clone())
+            }
+            (ToolApprovalAction::Ask, _) => Recheck::Ask,
+            (_, Some(ready @ ApprovalState::Ready { .. })) => Recheck::Table(ready.clone()),
+            _ => match call.status {
+                CallStatus::Running(..) => Recheck::Again,
+                _ => Recheck::Queued,
+            },
+        }
+    }
+
+    fn act_on(&mut self, batch: &mut Batch, place: usize, found: &Recheck) {
+        match found {
+            Recheck::Done | Recheck::Table(_) => {}
+            // The tool may be a different version now, and what it makes of the arguments is not in a
+            // checkpoint. It is looked up again here, unless that happens anyway when its turn comes.
+            Recheck::Queued if self.is_grouped() => {}
+            Recheck::Queued => drop(self.check(batch, place)),
+            Recheck::Again => {
+                if let Some(call) = batch.calls.get_mut(place) {
+                    call.status = CallStatus::Ready;
+                }
+                if self.is_grouped() || self.check(batch, place) {
+                    self.launch_call(batch, place);
+                }
+            }
+            // Whoever decided before, there is an approver now.
+            Recheck::Open if self.rules.has_approver => {
+                let need =
+                    batch.calls.get(place).is_some_and(|call| self.requires_approval(&call.effective()));
+                self.ask_approver(batch, place, need);
+            }
+            Recheck::Open => {}
+            Recheck::Interrupt => {
+                if let Some(call) = batch.calls.get_mut(place) {
+                    call.stop_waiting();
+                }
+                self.settle(batch, place, ToolResultCause::Interrupted, "");
+            }
+            Recheck::Ask => {
+                let need =
+                    batch.calls.get(place).is_some_and(|call| self.requires_approval(&call.effective()));
+                self.request_approval(batch, place, need);
+            }
+        }
+    }
+}
+
+impl BatchCall {
+    /// Nothing runs for the call.
+    fn stop_waiting(&mut self) {
+        self.status = CallStatus::Waiting;
+    }
+}
