@@ -122,6 +122,7 @@ export class Core {
     if (this.disposed) throw misuse("the agent was disposed of");
     /** @type {Map<string, ToolDecision>} */
     const answers = new Map();
+    /** @type {string | undefined} */
     let missing;
     for (const [key, decision] of decided) {
       const question = approvals.find(key);
@@ -135,13 +136,13 @@ export class Core {
       return isFirst;
     }
     if (!runs.current && !runs.restored?.run) return false;
-    if (!byId && missing !== undefined && this.options.earlyDecisions === "park") {
-      const byCall = decided.map(([key, decision]) => [approvals.find(key)?.callId ?? key, decision]);
-      registration.postDecisions(Object.fromEntries(byCall), false);
-      return true;
-    }
-    registration.refuseDecision(byId ? missing : "", byId ? "" : missing);
-    return false;
+    const isParked = !byId && missing !== undefined && this.options.earlyDecisions === "park";
+    const byCall = decided.map(([key, decision]) => [approvals.find(key)?.callId ?? key, decision]);
+    const post = () => (isParked ? registration.postDecisions(Object.fromEntries(byCall), false) : registration.refuseDecision(byId ? missing : "", byId ? "" : missing));
+    // The engine must know of the run that it is about.
+    if (runs.current?.engineRun.handle === 0) runs.current.early.push(post);
+    else post();
+    return isParked;
   }
 
   clearQueues() {

@@ -37,6 +37,8 @@ export class Driver {
     this.poller = new Poller(this);
     this.memory = new EffectMemory(core.options);
     this.ending = new Ending();
+    /** Decisions that came before the run began. @type {(() => void)[]} */
+    this.early = [];
     this.run = new AgentRun(this, this.ending.result);
     this.abortion = new Abortion(signal, (reason) => this.abort(reason));
     queueMicrotask(() => this.#start(promptJson));
@@ -50,6 +52,7 @@ export class Driver {
       const ready = core.registration.ready();
       engineRun.begin(ready instanceof Promise ? await ready : ready, promptJson);
       core.runs.restored = undefined;
+      for (const post of this.early) post();
       core.runs.byHandle.set(engineRun.handle, this);
       origin.restoreTurn(this.fold);
       if (abortion.text !== undefined) engineRun.abortAtStart(abortion.text);
