@@ -47,7 +47,8 @@ impl Agent {
             let reason = ["no open question has the id ", id].concat();
             return self.refuse(Some(id.clone()), None, reason);
         }
-        let is_first = published.borrow_mut().questions.answer(answers.iter().map(|(id, _)| id.as_str()));
+        let ids: Vec<&str> = answers.iter().map(|(id, _)| id.as_str()).collect();
+        let is_first = published.borrow_mut().questions.answer(&ids);
         // A second answer is posted too: the run refuses it, and the listeners hear of it.
         self.0.inbox.borrow().post(AgentCommand::Resolve(answers));
         is_first

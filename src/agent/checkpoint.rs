@@ -2,6 +2,7 @@
 
 use crate::data::json::{FromJson, ObjectWriter, Value};
 use crate::data::list::{ListWriter, read_all};
+use crate::driver::OpenQuestions;
 use crate::host::config::AgentLoopConfig;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
@@ -34,8 +35,13 @@ impl Agent {
         let agent = Agent::new(config, checkpoint.agent_messages()?);
         let Some(own) = checkpoint.checked_state()? else { return Ok(agent) };
         let unemitted = own.get("untold").map_or(Ok(Vec::new()), Vec::from_json);
-        let read = unemitted.and_then(|unemitted| agent.read_checkpoint(own, unemitted));
-        read.map_err(CheckpointError::InvalidPayload)?;
+        let read = unemitted.and_then(|unemitted| agent.read_checkpoint(own).map(|()| unemitted));
+        let events = read.map_err(CheckpointError::InvalidPayload)?;
+        if let Some(Resume::Run(state, unemitted)) = &mut *agent.0.resume.borrow_mut() {
+            state.name_questions(&*agent.0.config.borrow().rules.new_id);
+            *unemitted = believable(events, &state.questions());
+            agent.published().borrow_mut().questions = OpenQuestions::of(state.questions());
+        }
         Ok(agent)
     }
 
@@ -86,11 +92,11 @@ impl Agent {
     }
 
     /// Reads the state of a checkpoint; [`Agent::continue_run`] then continues its run. The history is already that of the
-    /// checkpoint. `unemitted` are the events of the run that were not emitted yet.
+    /// checkpoint. What only listeners see, open questions and events that were not emitted yet, is the caller's business.
     ///
     /// # Errors
     /// If something cannot be read; the text names it, and nothing has changed.
-    pub fn read_checkpoint(&self, own: &Value, unemitted: Vec<AgentEvent>) -> Result<(), String> {
+    pub fn read_checkpoint(&self, own: &Value) -> Result<(), String> {
         let map = |key: &str| own.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
         let session = SessionState::restored(map("session"), map("changes"));
         let mail = own.get("mail").map_or(Ok(Vec::new()), |list| read_all(list, AgentCommand::from_json))?;
@@ -98,17 +104,10 @@ impl Agent {
         let mail = mail.into_iter().filter(AgentCommand::is_believable);
         let resume = match (own.get("run"), own.get("prompts")) {
             (Some(run), _) => {
-                let mut state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
-                if let Ok(state) = &mut state {
-                    state.name_questions(&*self.0.config.borrow().rules.new_id);
-                }
+                let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
                 let state =
                     state.map_err(|why| ["the run of the checkpoint cannot be read: ", &why].concat())?;
-                let questions = state.questions();
-                for question in &questions {
-                    self.published().borrow_mut().questions.add(question.clone());
-                }
-                Some(Resume::Run(Box::new(state), believable(unemitted, &questions)))
+                Some(Resume::Run(Box::new(state), Vec::new()))
             }
             (None, Some(prompts @ Value::Array(_))) => {
                 Some(Resume::Begin(Input::Begin(Vec::from_json(prompts)?)))

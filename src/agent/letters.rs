@@ -12,6 +12,11 @@ use super::{Agent, Shared};
 pub(super) type Settle = dyn FnOnce(Receipt);
 
 impl Agent {
+    /// Posts a command as it is. Decisions have methods of their own, which say whether they are about anything.
+    pub fn post(&self, command: AgentCommand) {
+        self.0.inbox.borrow().post(command);
+    }
+
     /// Posts a message that interrupts the run. Between runs, it waits for the next one.
     pub fn steer(&self, message: AgentMessage) -> oneshot::Receiver<Receipt> {
         let (settle, receipt) = receipt();

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use crate::data::table::Table;
-use crate::driver::{Inbox, Published};
+use crate::driver::{Inbox, OpenQuestions, Published, TrackQuestions};
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
@@ -70,11 +70,22 @@ struct Shared {
     is_conversion_stale: Cell<bool>,
     /// A run that was restored from a checkpoint and waits for [`Agent::continue_run`].
     resume: RefCell<Option<Resume>>,
+    /// Keeps the list of open questions.
+    track: Option<TrackQuestions>,
 }
 
 impl Agent {
     /// Creates an agent with a history, which may be empty.
     pub fn new(config: AgentLoopConfig, messages: Vec<AgentMessage>) -> Self {
+        Agent::tracking(config, messages, Some(OpenQuestions::take))
+    }
+
+    /// Like [`Agent::new`], for a host that keeps its own list of open questions and posts answers as commands.
+    pub fn without_questions(config: AgentLoopConfig, messages: Vec<AgentMessage>) -> Self {
+        Agent::tracking(config, messages, None)
+    }
+
+    fn tracking(config: AgentLoopConfig, messages: Vec<AgentMessage>, track: Option<TrackQuestions>) -> Self {
         let session = SessionState::new(config.rules.session_state.clone());
         let published = Published { messages, ended: true, ..Published::default() };
         Agent(Rc::new(Shared {
@@ -91,6 +102,7 @@ impl Agent {
             usage: Rc::default(),
             is_conversion_stale: Cell::default(),
             resume: RefCell::default(),
+            track,
         }))
     }
 

@@ -118,6 +118,7 @@ impl Agent {
             inbox: self.0.inbox.borrow().clone(),
             used: self.0.usage.clone(),
             cancel,
+            track: self.0.track,
             published,
             listener: Rc::new(move |event| {
                 if (has_subscribers.get() || matches!(event, AgentEvent::AgentEnd { .. }))

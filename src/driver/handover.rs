@@ -12,7 +12,7 @@ use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
 
 use super::inbox::Inbox;
-use super::questions::OpenQuestions;
+use super::questions::{OpenQuestions, TrackQuestions};
 
 /// What a run and its owner share.
 #[derive(Clone)]
@@ -23,6 +23,8 @@ pub(crate) struct Handover {
     pub(crate) used: Rc<Cell<Usage>>,
     pub(crate) cancel: CancelToken,
     pub(crate) published: Rc<RefCell<Published>>,
+    /// Keeps the list of open questions, if anybody reads it.
+    pub(crate) track: Option<TrackQuestions>,
     pub(crate) listener: Rc<dyn Fn(&AgentEvent)>,
     pub(crate) receipts: Rc<dyn Fn(u64, Receipt)>,
     /// Called once, when the run is over and its end has been emitted, or when it is dropped.
@@ -38,6 +40,7 @@ impl Handover {
             used: Rc::default(),
             cancel,
             published: Rc::default(),
+            track: None,
             listener: Rc::new(|_| {}),
             receipts: Rc::new(|_, _| {}),
             ended: Rc::new(|| {}),

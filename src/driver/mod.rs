@@ -44,6 +44,7 @@ pub use inbox::Inbox;
 use model_call::KeyOfTurn;
 use outputs::OutputQueue;
 pub use questions::OpenQuestions;
+pub(crate) use questions::TrackQuestions;
 use round::TaskRound;
 
 /// Starts a run with these messages, on an empty history.

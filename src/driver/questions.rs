@@ -1,26 +1,20 @@
 //! The open questions of a run, as its listeners know them.
 
-use crate::data::id_map::IdMap;
-use crate::data::table::Table;
 use crate::words::event::AgentEvent;
 use crate::words::message::ToolCallBlock;
 use crate::words::question::Question;
 
-/// The open questions that the listeners were told of. A question is looked up by its id or its call in the same time,
-/// however many wait.
+/// The open questions that the listeners were told of, in the order asked, each with whether an answer was posted. There
+/// are never more than calls in one answer.
 #[derive(Clone, Debug, Default)]
-pub struct OpenQuestions {
-    /// In the order asked, each with whether an answer was posted.
-    open: Table<u64, (Question, bool)>,
-    /// The number of each question and of the last question about each call.
-    by_id: IdMap<String, u64>,
-    by_call: IdMap<String, u64>,
-    asked: u64,
-}
+pub struct OpenQuestions(Vec<(Question, bool)>);
+
+/// Takes an event that the listeners are told.
+pub(crate) type TrackQuestions = fn(&mut OpenQuestions, &AgentEvent);
 
 impl OpenQuestions {
-    /// Takes an event that the listeners are told.
-    pub(super) fn take(&mut self, event: &AgentEvent) {
+    /// See [`TrackQuestions`].
+    pub(crate) fn take(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, asked_at } => {
                 let call = ToolCallBlock {
@@ -29,62 +23,45 @@ impl OpenQuestions {
                     arguments: arguments.clone(),
                     metadata: None,
                 };
-                self.add(Question::about(call, id.clone(), *asked_at));
-            }
-            AgentEvent::ToolApprovalResolved { id, .. } => {
-                if let Some(number) = self.by_id.get(id) {
-                    self.open.remove(number);
+                if !self.is_open(id) {
+                    self.0.push((Question::about(call, id.clone(), *asked_at), false));
                 }
             }
+            AgentEvent::ToolApprovalResolved { id, .. } => self.0.retain(|(question, _)| question.id != *id),
             _ => {}
         }
     }
 
-    pub(crate) fn add(&mut self, question: Question) {
-        let known = self.by_id.get(&question.id).copied().filter(|number| self.open.contains_key(number));
-        let number = known.unwrap_or(self.asked + 1);
-        self.asked = self.asked.max(number);
-        self.by_id.insert(question.id.clone(), number);
-        if let Some(call_id) = question.call_id() {
-            self.by_call.insert(call_id.to_owned(), number);
-        }
-        let is_answered = known.is_some_and(|number| self.open.get(&number).is_some_and(|open| open.1));
-        self.open.insert(number, (question, is_answered));
+    /// The questions of a checkpoint.
+    pub(crate) fn of(questions: Vec<Question>) -> Self {
+        OpenQuestions(questions.into_iter().map(|question| (question, false)).collect())
     }
 
     /// Returns the questions in the order in which they were asked.
     pub fn iter(&self) -> impl Iterator<Item = &Question> {
-        self.open.iter().map(|(_, (question, _))| question)
+        self.0.iter().map(|(question, _)| question)
     }
 
     /// Returns the id of the open question about a call.
     pub(crate) fn about(&self, call_id: &str) -> Option<&str> {
-        let (question, _) = self.open.get(self.by_call.get(call_id)?)?;
+        let question = self.iter().find(|question| question.call_id() == Some(call_id))?;
         Some(&question.id)
     }
 
     /// Whether a question is open, answered or not.
     pub(crate) fn is_open(&self, id: &str) -> bool {
-        self.by_id.get(id).is_some_and(|number| self.open.contains_key(number))
+        self.iter().any(|question| question.id == id)
     }
 
     /// Notes that answers to these open questions are posted together. Returns whether each is the first one; otherwise
     /// none of them counts.
-    pub(crate) fn answer<'a>(&mut self, ids: impl Iterator<Item = &'a str>) -> bool {
-        let mut numbers: Table<u64, ()> = Table::new();
-        for number in ids.filter_map(|id| self.by_id.get(id)) {
-            if numbers.contains_key(number)
-                || self.open.get(number).is_none_or(|(_, is_answered)| *is_answered)
-            {
-                return false;
-            }
-            numbers.insert(*number, ());
+    pub(crate) fn answer(&mut self, ids: &[&str]) -> bool {
+        let is_new = |id: &&str| self.0.iter().any(|(question, answered)| question.id == **id && !answered);
+        let is_once = |id: &&str| ids.iter().filter(|other| *other == id).count() == 1;
+        let counts = !ids.is_empty() && ids.iter().all(|id| is_new(id) && is_once(id));
+        for (question, answered) in &mut self.0 {
+            *answered |= counts && ids.contains(&question.id.as_str());
         }
-        for (number, ()) in numbers.iter() {
-            if let Some((_, is_answered)) = self.open.get_mut(number) {
-                *is_answered = true;
-            }
-        }
-        !numbers.is_empty()
+        counts
     }
 }

@@ -273,7 +273,9 @@ impl AgentStream {
             self.handover.hand_over(&mut self.state);
             self.result = AgentLoopResult::of_end(event, &self.state);
         }
-        self.handover.published.borrow_mut().questions.take(event);
+        if let Some(track) = self.handover.track {
+            track(&mut self.handover.published.borrow_mut().questions, event);
+        }
         (self.handover.listener)(event);
         if is_end {
             (self.handover.ended)();

@@ -86,7 +86,7 @@ impl Step<'_> {
         }
     }
 
-    pub(super) fn launch_call(&mut self, batch: &mut Batch, place: usize) {
+    fn launch_call(&mut self, batch: &mut Batch, place: usize) {
         let is_ready = batch.calls.get(place).is_some_and(|call| call.status.is_ready());
         if is_ready && self.is_grouped() && !self.check(batch, place) {
             return;

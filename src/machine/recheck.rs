@@ -9,7 +9,6 @@ use crate::rules::approval::{
 use crate::words::message::ToolResultCause;
 
 use super::batch::{Batch, BatchCall, CallStatus, Ending};
-use super::dispatch::Cleared;
 use super::input::Queue;
 use super::output::Effect;
 use super::step::Step;
@@ -20,16 +19,12 @@ enum Recheck {
     Done,
     /// It keeps its place among the calls that may run.
     Queued,
-    /// It was running, and may run a second time.
-    Again,
     /// It goes back into the table.
     Table(ApprovalState),
     /// The question about it stays open.
     Open,
     /// It is asked about anew.
     Ask,
-    /// It would have to be asked about, but its batch is about to end.
-    Interrupt,
 }
 
 impl Step<'_> {
@@ -49,67 +44,43 @@ impl Step<'_> {
         self.advance(batch);
     }
 
-    /// A call that was running gets its result, unless its tool may run twice.
+    /// A call that was running gets its result, unless its tool may run twice and its batch is not about to end. Then it is
+    /// the first to start again.
     fn interrupt_unrepeatable(&mut self, batch: &mut Batch) {
+        let mut again = Vec::new();
         for place in 0..batch.calls.len() {
             let Some(call) = batch.calls.get_mut(place) else { continue };
             let tool = self.rules.tools.iter().position(|spec| *spec.schema.name == *call.block.tool_name);
             call.tool = tool.unwrap_or(call.tool);
             if let CallStatus::BeforeHook(_) | CallStatus::Running(..) = call.status {
-                // No effect of it runs here.
-                call.status = CallStatus::Running(0, None);
+                call.status = CallStatus::Ready;
                 call.announced = true;
                 let spec = tool.and_then(|tool| self.rules.tools.get(tool));
-                if !spec.is_some_and(|spec| spec.idempotent) {
-                    call.status = CallStatus::Ready;
+                if matches!(batch.ending, Ending::Normal) && spec.is_some_and(|spec| spec.idempotent) {
+                    again.push(place);
+                } else {
                     self.settle(batch, place, ToolResultCause::Interrupted, "");
                 }
             }
         }
+        again.extend(batch.ready.drain(..));
+        batch.ready = again.into();
     }
 
     /// The policies see every call again, with the arguments that the model or a person gave it. What they add to the
     /// conversation they have added before.
     fn recheck_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
-        let state = batch.state.clone();
-        let injected = std::mem::take(&mut batch.injected);
-        let mut stopped = Ok(());
-        for place in 0..batch.calls.len() {
-            let Some(call) = batch.calls.get_mut(place) else { continue };
-            if call.status.is_done() {
-                continue;
-            }
+        for call in batch.calls.iter_mut().filter(|call| !call.status.is_done()) {
             let own = batch.answer.own_arguments.get(&call.block.call_id).unwrap_or(&call.block.arguments);
             call.arguments = call.given.as_ref().unwrap_or(own).clone();
-            match self.clear_call(batch, place, &state) {
-                Some(Cleared::Yes(arguments)) => {
-                    if let Some(call) = batch.calls.get_mut(place) {
-                        call.arguments = arguments;
-                    }
-                }
-                Some(Cleared::Skip(text)) => {
-                    self.close_open_question(batch, place);
-                    if let Some(call) = batch.calls.get_mut(place) {
-                        call.status = CallStatus::Waiting;
-                    }
-                    self.settle(batch, place, ToolResultCause::Skipped, &text);
-                }
-                Some(Cleared::Stop(reason)) => {
-                    stopped = Err(reason);
-                    break;
-                }
-                None => {}
-            }
         }
+        let injected = std::mem::take(&mut batch.injected);
+        let cleared = self.clear_by_policies(batch);
         batch.injected = injected;
-        if stopped.is_err() {
-            // Nothing of them runs, so there is nothing to cancel.
-            batch.calls.iter_mut().filter(|call| !call.status.is_done()).for_each(BatchCall::stop_waiting);
-        }
-        stopped
+        cleared
     }
 
-    fn close_open_question(&mut self, batch: &Batch, place: usize) {
+    pub(super) fn close_open_question(&mut self, batch: &Batch, place: usize) {
         let call = batch.calls.get(place);
         let entry = call.and_then(|call| self.state.approvals.entry(&call.block.call_id));
         if entry.is_some_and(ApprovalEntry::is_pending) {
@@ -120,23 +91,19 @@ impl Step<'_> {
     fn recheck_by_rules(&mut self, batch: &mut Batch, shown: &[RawJson]) {
         let mut found = Vec::with_capacity(batch.calls.len());
         for (place, shown) in shown.iter().enumerate() {
-            let mut next = batch.calls.get(place).map_or(Recheck::Done, |call| self.recheck(call, shown));
-            if matches!(next, Recheck::Ask) && !matches!(batch.ending, Ending::Normal) {
-                next = Recheck::Interrupt;
-            }
-            found.push(next);
+            found.push(batch.calls.get(place).map_or(Recheck::Done, |call| self.recheck(call, shown)));
         }
         let asks_anew = found.iter().any(|found| matches!(found, Recheck::Ask));
         let mut entries = Vec::new();
         for (place, found) in found.iter_mut().enumerate() {
-            let is_kept = matches!(found, Recheck::Queued | Recheck::Again);
+            let is_kept = matches!(found, Recheck::Queued);
             if is_kept && asks_anew {
                 // The gate says which of them may start before the others are decided.
                 let by = DecisionSource::Rule;
                 *found = Recheck::Table(ApprovalState::Ready { decision: ToolDecision::Accept, by });
             }
             let state = match found {
-                Recheck::Done | Recheck::Queued | Recheck::Again | Recheck::Interrupt => continue,
+                Recheck::Done | Recheck::Queued => continue,
                 Recheck::Table(state) => state.clone(),
                 Recheck::Open | Recheck::Ask => ApprovalState::Pending,
             };
@@ -175,10 +142,7 @@ impl Step<'_> {
             }
             (ToolApprovalAction::Ask, _) => Recheck::Ask,
             (_, Some(ready @ ApprovalState::Ready { .. })) => Recheck::Table(ready.clone()),
-            _ => match call.status {
-                CallStatus::Running(..) => Recheck::Again,
-                _ => Recheck::Queued,
-            },
+            _ => Recheck::Queued,
         }
     }
 
@@ -189,31 +153,15 @@ impl Step<'_> {
             // checkpoint. It is looked up again here, unless that happens anyway when its turn comes.
             Recheck::Queued if self.is_grouped() => {}
             Recheck::Queued => drop(self.check(batch, place)),
-            Recheck::Again => {
-                if let Some(call) = batch.calls.get_mut(place) {
-                    call.status = CallStatus::Ready;
+            Recheck::Open | Recheck::Ask => {
+                let Some(call) = batch.calls.get(place) else { return };
+                let need = self.requires_approval(&call.effective());
+                if matches!(found, Recheck::Ask) {
+                    self.request_approval(batch, place, need);
+                } else if self.rules.has_approver {
+                    // Whoever was asked before, there is an approver now.
+                    self.ask_approver(batch, place, need);
                 }
-                if self.is_grouped() || self.check(batch, place) {
-                    self.launch_call(batch, place);
-                }
-            }
-            // Whoever decided before, there is an approver now.
-            Recheck::Open if self.rules.has_approver => {
-                let need =
-                    batch.calls.get(place).is_some_and(|call| self.requires_approval(&call.effective()));
-                self.ask_approver(batch, place, need);
-            }
-            Recheck::Open => {}
-            Recheck::Interrupt => {
-                if let Some(call) = batch.calls.get_mut(place) {
-                    call.stop_waiting();
-                }
-                self.settle(batch, place, ToolResultCause::Interrupted, "");
-            }
-            Recheck::Ask => {
-                let need =
-                    batch.calls.get(place).is_some_and(|call| self.requires_approval(&call.effective()));
-                self.request_approval(batch, place, need);
             }
         }
     }

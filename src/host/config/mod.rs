@@ -62,6 +62,11 @@ impl AgentLoopConfig {
     /// Creates a configuration with one model and defaults for everything else.
     #[inline(never)]
     pub fn new(model: Model, timer: Rc<dyn Timer>) -> Self {
+        AgentLoopConfig::with_ids(model, timer, Rc::new(random_id))
+    }
+
+    /// Like [`AgentLoopConfig::new`], for a host that has its own source of ids: [`Rules::new_id`].
+    pub fn with_ids(model: Model, timer: Rc<dyn Timer>, new_id: Rc<dyn Fn() -> String>) -> Self {
         let name = ModelName::of(&model);
         AgentLoopConfig {
             rules: Rules {
@@ -72,7 +77,7 @@ impl AgentLoopConfig {
                 schemas: Rc::new([]),
                 max_turns: Some(100),
                 random: Rc::new(|| u32::MAX / 2),
-                new_id: Rc::new(random_id),
+                new_id,
                 retry: Rc::new(RetryConfig::default()),
                 convert_to_llm: None,
                 transformers: Vec::new(),

@@ -50,10 +50,8 @@ impl LoopState {
         write_places(&self.history, &self.appended.messages, run.key("newMessages"));
         run.field("seen", &long(self.appended.seen));
         run.field("pending", &self.queues.pending).field("steering", &self.queues.steering);
-        // Parked decisions are about this life of the run, and a reader would not believe them.
-        let mut table = self.approvals.clone();
-        table.forget_parked();
-        run.field("followUp", &self.queues.follow_up).field("table", &table);
+        run.field("followUp", &self.queues.follow_up);
+        self.approvals.write_entries(run.key("table"));
         self.write_turn(run.key("turn"));
         let mut phase = ObjectWriter::new(run.key("phase"));
         self.write_phase(&mut phase, unannounced);

@@ -72,20 +72,14 @@ export interface Calls {
   input(size: number): number;
   
   /**
-   * Posts decisions to an agent: a JSON object from the id of a question to the decision, or, without `by_id`, from the
-   * id of a call. Either all of them take effect or none.
+   * Posts a command (JSON, as in a checkpoint) to an agent.
    */
-  post_decisions(agent: number, decisions: string, by_id: boolean): void;
+  post_command(agent: number, command: string): void;
   
   /**
    * Posts a message (JSON) to an agent. Returns the number of its receipt.
    */
   post_message(agent: number, follow_up: boolean, message: string): number;
-  
-  /**
-   * Tells the listeners of an agent's run that a decision was refused. Of the ids, one may be empty.
-   */
-  refuse_decision(agent: number, id: string, call_id: string, reason: string): void;
   
   /**
    * Fails an effect, with the reason.

@@ -157,14 +157,19 @@ export class Registration {
 
   /** @param {{ [id: string]: ToolDecision }} decisions @param {boolean} byId whether the keys are ids of questions, not of calls */
   postDecisions(decisions, byId) {
-    const json = JSON.stringify(decisions);
-    this.post((glue) => glue.post_decisions(this.handle, json, byId), byId ? { kind: "answer", answers: decisions } : { kind: "resolve_all", decisions });
+    this.#postCommand(byId ? { kind: "answer", answers: decisions } : { kind: "resolve_all", decisions });
   }
 
   /** Tells the listeners that a decision was refused; one of the ids may be empty. @param {string} [id] of a question @param {string} [callId] */
   refuseDecision(id = "", callId = "") {
     const reason = id ? `no open question has the id ${id}` : callId ? `nothing is asked about call ${callId}` : "two decisions answer the same question";
-    this.post((glue) => glue.refuse_decision(this.handle, id, callId, reason), { kind: "refuse", ...(id && { id }), ...(callId && { callId }), reason });
+    this.#postCommand({ kind: "refuse", ...(id && { id }), ...(callId && { callId }), reason });
+  }
+
+  /** @param {object} command */
+  #postCommand(command) {
+    const json = JSON.stringify(command);
+    this.post((glue) => glue.post_command(this.handle, json), command);
   }
 
   /** Sends changed settings. A run in progress uses them from its next turn on. */

@@ -78,8 +78,6 @@ pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of 32 bits")]
     let random = move || (random.random() * 4_294_967_296.0) as u32;
     rules.random = Rc::new(random);
-    let ids = host.clone();
-    rules.new_id = Rc::new(move || ids.id());
     if has(OptionFunction::ConvertToLlm.as_str()) {
         rules.convert_to_llm = Some(convert(host.clone()));
     }

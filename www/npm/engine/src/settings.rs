@@ -55,7 +55,8 @@ pub(super) fn config(
         // The facade has checked this as well.
         return Err(misuse("there is no model; set `model`"));
     };
-    let mut config = AgentLoopConfig::new(first, Rc::new(JsTimer));
+    let ids = host.clone();
+    let mut config = AgentLoopConfig::with_ids(first, Rc::new(JsTimer), Rc::new(move || ids.id()));
     config.set_models(models);
     let number = u32_at(settings, "toolsVersion").unwrap_or_default();
     let version = Rc::new(ToolsVersion { host: host.clone(), number });
