@@ -48,6 +48,7 @@ impl Step<'_> {
     }
 
     /// What the rules say about a call, and whether its tool requires approval.
+    #[inline(never)]
     pub(super) fn ruling(&self, call: &ToolCallBlock) -> (ToolApprovalAction, bool) {
         let need = self.requires_approval(call);
         let command = command_of(&call.arguments);
@@ -62,6 +63,7 @@ impl Step<'_> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn request_approval(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
         let id = self.new_question(batch, place);
         let Some(call) = batch.calls.get(place) else { return };
@@ -78,6 +80,7 @@ impl Step<'_> {
     }
 
     /// Gives a call a question with an id that no other question has.
+    #[inline(never)]
     fn new_question(&self, batch: &mut Batch, place: usize) -> String {
         let mut id = guard(|| Ok((self.rules.new_id)())).unwrap_or_default();
         // A host whose ids are not unique: at least no two questions of a batch share one.
@@ -91,6 +94,7 @@ impl Step<'_> {
         id
     }
 
+    #[inline(never)]
     pub(super) fn ask_approver(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let effect = self.start(Effect::Approve(ApprovalRequest {
@@ -126,6 +130,7 @@ impl Step<'_> {
     }
 
     /// Tells the listeners that the question about a call is closed.
+    #[inline(never)]
     pub(super) fn close_question(&mut self, batch: &Batch, place: usize, approved: bool, by: DecisionSource) {
         let Some(call) = batch.calls.get(place) else { return };
         let Some(Asked { id, .. }) = call.question.clone() else { return };
@@ -161,6 +166,7 @@ impl Step<'_> {
     }
 
     /// Answers questions by their ids.
+    #[inline(never)]
     pub(super) fn answer_questions(&mut self, answers: Vec<(String, ToolDecision)>) {
         let mut decisions = Vec::with_capacity(answers.len());
         for (id, decision) in answers {
@@ -179,6 +185,7 @@ impl Step<'_> {
         self.resolve_by_command(decisions);
     }
 
+    #[inline(never)]
     pub(super) fn resolve_by_command(&mut self, decisions: Vec<(String, ToolDecision)>) {
         let first = decisions.first().map(|(id, _)| id.clone());
         let answered = decisions.iter().map(|(id, _)| id).find(|id| self.has_result(id)).cloned();

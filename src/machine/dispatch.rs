@@ -59,6 +59,7 @@ impl Step<'_> {
     }
 
     /// First pass: the policies see every call before any of them is asked for or run.
+    #[inline(never)]
     pub(super) fn clear_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
         if self.rules.pre_dispatch.is_empty() {
             return Ok(());

@@ -28,6 +28,7 @@ enum Recheck {
 }
 
 impl Step<'_> {
+    #[inline(never)]
     pub(super) fn resume_batch(&mut self, mut batch: Box<Batch>) {
         self.interrupt_unrepeatable(&mut batch);
         let shown: Vec<RawJson> = batch.calls.iter().map(|call| call.arguments.clone()).collect();
@@ -96,8 +97,7 @@ impl Step<'_> {
         let asks_anew = found.iter().any(|found| matches!(found, Recheck::Ask));
         let mut entries = Vec::new();
         for (place, found) in found.iter_mut().enumerate() {
-            let is_kept = matches!(found, Recheck::Queued);
-            if is_kept && asks_anew {
+            if asks_anew && matches!(found, Recheck::Queued) {
                 // The gate says which of them may start before the others are decided.
                 let by = DecisionSource::Rule;
                 *found = Recheck::Table(ApprovalState::Ready { decision: ToolDecision::Accept, by });
@@ -111,7 +111,8 @@ impl Step<'_> {
                 self.close_open_question(batch, place);
             }
             let Some(call) = batch.calls.get_mut(place) else { continue };
-            call.stop_waiting();
+            // Nothing runs for it here.
+            call.status = CallStatus::Waiting;
             entries.push(ApprovalEntry { call: call.effective().into_owned(), state });
         }
         self.state.approvals.refill(entries);
@@ -131,7 +132,7 @@ impl Step<'_> {
         }
         let action = self.ruling(&call.effective()).0;
         let entry = self.state.approvals.entry(&call.block.call_id).map(|entry| &entry.state);
-        let is_same = call.arguments.is_same(shown) || call.arguments.to_value() == shown.to_value();
+        let is_same = call.arguments == *shown;
         match (action, entry) {
             (ToolApprovalAction::Deny, _) => Recheck::Table(ApprovalState::ruled(ToolApprovalAction::Deny)),
             (_, Some(ApprovalState::Pending)) if is_same && call.question.is_some() => Recheck::Open,
@@ -164,12 +165,5 @@ impl Step<'_> {
                 }
             }
         }
-    }
-}
-
-impl BatchCall {
-    /// Nothing runs for the call.
-    fn stop_waiting(&mut self) {
-        self.status = CallStatus::Waiting;
     }
 }

@@ -2,7 +2,7 @@
 // The implementation of an agent, behind the public class `Agent`: it puts the parts together, begins and ends
 // runs, and writes checkpoints.
 
-import { nameQuestions, openQuestions } from "../checkpoint/questions.js";
+import { openQuestions } from "../checkpoint/questions.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
@@ -120,25 +120,17 @@ export class Core {
     /** @type {[string, ToolDecision][]} */
     const decided = JSON.parse(jsonOf("the decision is", decisions));
     if (this.disposed) throw misuse("the agent was disposed of");
-    /** @type {Map<string, ToolDecision>} */
-    const answers = new Map();
-    /** @type {string | undefined} */
-    let missing;
-    for (const [key, decision] of decided) {
-      const question = approvals.find(key);
-      if (question && (!byId || question.id === key)) answers.set(question.id, decision);
-      else missing ??= key;
-    }
-    if (missing === undefined && answers.size === decided.length) {
-      const isFirst = approvals.answer([...answers.keys()]);
+    const ids = decided.map(([key]) => approvals.idOf(key, byId));
+    const [missing] = decided.find((_, i) => ids[i] === undefined) ?? [];
+    if (missing === undefined && new Set(ids).size === ids.length) {
       // A second answer is posted too: the run refuses it, and the listeners hear of it.
-      registration.postDecisions(Object.fromEntries(answers), true);
-      return isFirst;
+      registration.postDecisions(Object.fromEntries(decided.map(([, decision], i) => [ids[i], decision])), true);
+      return approvals.answer(ids);
     }
     if (!runs.current && !runs.restored?.run) return false;
     const isParked = !byId && missing !== undefined && this.options.earlyDecisions === "park";
-    const byCall = decided.map(([key, decision]) => [approvals.find(key)?.callId ?? key, decision]);
-    const post = () => (isParked ? registration.postDecisions(Object.fromEntries(byCall), false) : registration.refuseDecision(byId ? missing : "", byId ? "" : missing));
+    const byCall = decided.map(([key, decision]) => [approvals.questions.get(key)?.callId ?? key, decision]);
+    const post = () => (isParked ? registration.postDecisions(Object.fromEntries(byCall), false) : registration.refuseDecision(byId ? "id" : "callId", missing ?? String(ids)));
     // The engine must know of the run that it is about.
     if (runs.current?.engineRun.handle === 0) runs.current.early.push(post);
     else post();
@@ -208,7 +200,6 @@ export class Core {
     const { registration, runs } = this;
     registration.otherFields = otherFields;
     if (!state) return;
-    nameQuestions(state.run, () => this.host.id());
     registration.state = state;
     if (state.run || state.prompts !== undefined) runs.restored = { ...state, runId };
     this.session.restore(state);

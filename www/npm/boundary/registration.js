@@ -160,10 +160,9 @@ export class Registration {
     this.#postCommand(byId ? { kind: "answer", answers: decisions } : { kind: "resolve_all", decisions });
   }
 
-  /** Tells the listeners that a decision was refused; one of the ids may be empty. @param {string} [id] of a question @param {string} [callId] */
-  refuseDecision(id = "", callId = "") {
-    const reason = id ? `no open question has the id ${id}` : callId ? `nothing is asked about call ${callId}` : "two decisions answer the same question";
-    this.#postCommand({ kind: "refuse", ...(id && { id }), ...(callId && { callId }), reason });
+  /** Tells the listeners that a decision was refused. @param {"id" | "callId"} key @param {string} id of a question or a call */
+  refuseDecision(key, id) {
+    this.#postCommand({ kind: "refuse", [key]: id, reason: `no question is open about ${id}` });
   }
 
   /** @param {object} command */

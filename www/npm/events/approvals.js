@@ -9,7 +9,7 @@ export class PendingApprovals {
     this.questions = new Map();
     /** The id of the last question about each call. @type {Map<string, string>} */
     this.byCall = new Map();
-    /** The questions to which an answer was posted. @type {Set<string>} */
+    /** The questions to which an answer was posted. @type {Set<string | undefined>} */
     this.answered = new Set();
   }
 
@@ -47,12 +47,12 @@ export class PendingApprovals {
     questions.forEach((question) => this.add(question));
   }
 
-  /** The open question with this id, or about the call with this id. @param {string} key */
-  find(key) {
-    return this.questions.get(key) ?? this.questions.get(this.byCall.get(key) ?? "");
+  /** The id of the open question with this id, or about the call with this id. @param {string} key @param {boolean} [byId] only the former */
+  idOf(key, byId) {
+    return this.questions.has(key) ? key : byId ? undefined : this.byCall.get(key);
   }
 
-  /** Notes that answers are posted together. Returns whether each is the first one; otherwise none counts. @param {string[]} ids */
+  /** Notes that answers are posted together. Returns whether each is the first one; otherwise none counts. @param {(string | undefined)[]} ids */
   answer(ids) {
     if (ids.some((id) => this.answered.has(id))) return false;
     for (const id of ids) this.answered.add(id);

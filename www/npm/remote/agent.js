@@ -69,14 +69,14 @@ export class RemoteAgent {
   /** @param {string} callId @param {ToolDecision} decision */
   resolveTool(callId, decision) {
     // What is shown here is what is decided about, whatever the agent has asked since.
-    const question = this.#link.mirror.approvals.find(callId)?.id;
+    const question = this.#link.mirror.approvals.idOf(callId);
     return this.#link.command("resolve", { callId, ...(question !== undefined && { question }), decision: toDecision(decision) });
   }
 
   /** @param {{ [callId: string]: ToolDecision }} decisions */
   resolveTools(decisions) {
     const { approvals } = this.#link.mirror;
-    const byQuestion = Object.entries(decisions).map(([id, decision]) => [approvals.find(id)?.id ?? id, toDecision(decision)]);
+    const byQuestion = Object.entries(decisions).map(([id, decision]) => [approvals.idOf(id) ?? id, toDecision(decision)]);
     return this.#link.command("resolve", { decisions: Object.fromEntries(byQuestion) });
   }
 

@@ -97,7 +97,7 @@ function postTurn(core, { known, rest, ...turn }) {
 }
 
 /** A call as text, for comparison. @param {any} call */
-function callText({ callId, toolName, arguments: args }) {
+export function callText({ callId, toolName, arguments: args }) {
   return JSON.stringify([callId, toolName, args]);
 }
 
