@@ -160,7 +160,7 @@
 //! | set limits, order, texts, fallbacks | [`config`] |
 //! | implement what the loop awaits: models, approvers, hooks, queues, clocks | [`ports`] |
 //! | decide without waiting: before a turn, about a call, after a turn, at the end | [`policy`] |
-//! | say which calls need a person | [`approval`] |
+//! | say which calls need a person; know what is asked | [`approval`], [`question`] |
 //! | keep a long history within the model's window | [`context`], [`overflow`], [`summarize`] |
 //! | repeat failed calls | [`retry`] |
 //! | sleep and wake | [`checkpoint`] |
@@ -198,7 +198,7 @@ pub use rules::{approval, call_ids, checkpoint, context, overflow, policy, retry
 #[cfg(feature = "jsonschema")]
 pub use stock::schema;
 pub use stock::{http, scripted, summarize};
-pub use words::{error, event, message, price};
+pub use words::{error, event, message, price, question};
 
 // The words of hello world.
 #[doc(inline)]

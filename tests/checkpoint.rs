@@ -182,15 +182,13 @@ fn over_a_thousand_schedules_the_run_comes_to_the_same_end() {
             let (saved, messages) = live(&world, bytes.as_deref(), until, &mut events);
             ran.append(&mut world.ran.borrow_mut());
             for event in events {
-                match &event {
-                    AgentEvent::RunResumed { running_tools, partial_message, .. } => {
-                        interrupted.extend(
-                            running_tools.iter().filter(|c| c.tool_name == "pay").map(|c| c.call_id.clone()),
-                        );
-                        cut += usize::from(partial_message.is_some());
-                    }
-                    _ => trace.push(event),
+                if let AgentEvent::RunResumed { running_tools, partial_message, .. } = &event {
+                    interrupted.extend(
+                        running_tools.iter().filter(|c| c.tool_name == "pay").map(|c| c.call_id.clone()),
+                    );
+                    cut += usize::from(partial_message.is_some());
                 }
+                trace.push(event);
             }
             history = messages;
             bytes = saved;

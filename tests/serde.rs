@@ -24,6 +24,7 @@ use turnwheel::message::{
     UserMessage,
 };
 use turnwheel::ports::AgentRunContext;
+use turnwheel::question::Question;
 use turnwheel::stream::{AssistantMessageEvent, Delta, DeltaKind, StreamOptions};
 use turnwheel::tool::{AgentToolResult, Transfer};
 
@@ -132,7 +133,7 @@ fn events() -> Vec<AgentEvent> {
         E::RunResumed {
             turn_index: 2,
             partial_message: Some(Rc::new(answer())),
-            pending_approvals: vec![call()],
+            pending_approvals: vec![Question::about(call(), "q1".into(), 5)],
             running_tools: vec![call()],
         },
         E::AgentEnd {
@@ -157,8 +158,15 @@ fn events() -> Vec<AgentEvent> {
         E::MessageReset { reason: "again".into() },
         E::MessageEnd { message: Rc::new(answer()) },
         E::ToolCallsProposed { calls: vec![call()] },
-        E::ToolApprovalRequested { call_id: call_id(), tool_name: tool_name(), arguments: arguments() },
+        E::ToolApprovalRequested {
+            id: "q1".into(),
+            call_id: call_id(),
+            tool_name: tool_name(),
+            arguments: arguments(),
+            asked_at: 5,
+        },
         E::ToolApprovalResolved {
+            id: "q1".into(),
             call_id: call_id(),
             tool_name: tool_name(),
             approved: true,
@@ -184,7 +192,7 @@ fn events() -> Vec<AgentEvent> {
         E::RetryAttempt { attempt: 1, delay_ms: 20, reason: "busy".into(), error: error() },
         E::ModelFallback { from: "m".into(), to: "n".into() },
         E::ModelSwitched { from: "m".into(), to: "n".into() },
-        E::CommandRefused { call_id: Some(call_id()), reason: "late".into() },
+        E::CommandRefused { id: Some("q1".into()), call_id: Some(call_id()), reason: "late".into() },
         E::StateChanged { changes: raw(r#"{"k":null}"#) },
         E::CacheAction { write: true, prefix_tokens: 12 },
         E::TransferInitiated { to: "sales".into(), reason: Some("money".into()) },

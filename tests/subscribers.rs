@@ -195,7 +195,9 @@ fn a_call_may_be_decided_when_it_is_asked_about() {
     let mut stage = calling(&[("a", "asks", "{}")], &move |_| {
         vec![tool(spec.clone(), |_| std::future::ready(ToolOutcome::Completed(AgentToolResult::text("ran"))))]
     });
-    once(&stage.agent, "tool_approval_requested", |agent| agent.resolve_tool("a", ToolDecision::Accept));
+    once(&stage.agent, "tool_approval_requested", |agent| {
+        agent.resolve_tool("a", ToolDecision::Accept);
+    });
     stage.prompt("go").finish().check();
     assert_eq!(stage.history()[2], "a: ran");
     assert!(stage.agent.pending_approvals().is_empty());

@@ -2,6 +2,7 @@
 
 use crate::data::json::{FromJson, ObjectWriter, Value};
 use crate::data::list::{ListWriter, read_all};
+use crate::driver::OpenQuestions;
 use crate::host::config::AgentLoopConfig;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
@@ -9,6 +10,7 @@ use crate::machine::{AgentCommand, Input, Letter, LoopState};
 use crate::rules::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
 use crate::words::event::AgentEvent;
 use crate::words::message::Usage;
+use crate::words::question::Question;
 
 use super::Agent;
 
@@ -33,8 +35,13 @@ impl Agent {
         let agent = Agent::new(config, checkpoint.agent_messages()?);
         let Some(own) = checkpoint.checked_state()? else { return Ok(agent) };
         let unemitted = own.get("untold").map_or(Ok(Vec::new()), Vec::from_json);
-        let read = unemitted.and_then(|unemitted| agent.read_checkpoint(own, unemitted));
-        read.map_err(CheckpointError::InvalidPayload)?;
+        let read = unemitted.and_then(|unemitted| agent.read_checkpoint(own).map(|()| unemitted));
+        let events = read.map_err(CheckpointError::InvalidPayload)?;
+        if let Some(Resume::Run(state, unemitted)) = &mut *agent.0.resume.borrow_mut() {
+            state.name_questions(&*agent.0.config.borrow().rules.new_id);
+            *unemitted = believable(events, &state.questions());
+            agent.published().borrow_mut().questions = OpenQuestions::of(state.questions());
+        }
         Ok(agent)
     }
 
@@ -85,21 +92,22 @@ impl Agent {
     }
 
     /// Reads the state of a checkpoint; [`Agent::continue_run`] then continues its run. The history is already that of the
-    /// checkpoint. `unemitted` are the events of the run that were not emitted yet.
+    /// checkpoint. What only listeners see, open questions and events that were not emitted yet, is the caller's business.
     ///
     /// # Errors
     /// If something cannot be read; the text names it, and nothing has changed.
-    pub fn read_checkpoint(&self, own: &Value, unemitted: Vec<AgentEvent>) -> Result<(), String> {
+    pub fn read_checkpoint(&self, own: &Value) -> Result<(), String> {
         let map = |key: &str| own.get(key).and_then(Value::as_object).cloned().unwrap_or_default();
         let session = SessionState::restored(map("session"), map("changes"));
         let mail = own.get("mail").map_or(Ok(Vec::new()), |list| read_all(list, AgentCommand::from_json))?;
+        // Whoever wrote them, they approve nothing here: what is open is asked still.
+        let mail = mail.into_iter().filter(AgentCommand::is_believable);
         let resume = match (own.get("run"), own.get("prompts")) {
             (Some(run), _) => {
                 let state = LoopState::read_checkpoint(self.messages(), session.clone(), run);
                 let state =
                     state.map_err(|why| ["the run of the checkpoint cannot be read: ", &why].concat())?;
-                state.approvals.update_pending(&mut self.published().borrow_mut().pending_approvals);
-                Some(Resume::Run(Box::new(state), unemitted))
+                Some(Resume::Run(Box::new(state), Vec::new()))
             }
             (None, Some(prompts @ Value::Array(_))) => {
                 Some(Resume::Begin(Input::Begin(Vec::from_json(prompts)?)))
@@ -110,7 +118,26 @@ impl Agent {
         self.0.usage.set(own.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?);
         *self.0.session.borrow_mut() = session;
         *self.0.resume.borrow_mut() = resume;
-        mail.into_iter().for_each(|command| self.0.inbox.borrow().post(command));
+        mail.for_each(|command| self.0.inbox.borrow().post(command));
         Ok(())
     }
+}
+
+/// The events of a checkpoint that were not emitted yet, without those that would show an open question otherwise than it
+/// is, or as closed.
+fn believable(unemitted: Vec<AgentEvent>, open: &[Question]) -> Vec<AgentEvent> {
+    let find = |id: &str| open.iter().find(|question| question.id == id);
+    let is_closed = |event: &AgentEvent, asked: &str| matches!(event, AgentEvent::ToolApprovalResolved { id, .. } if id == asked);
+    let is_believable = |event: &AgentEvent| match event {
+        AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, .. } => match find(id) {
+            Some(Question { call: Some(call), .. }) => {
+                call.call_id == *call_id && call.tool_name == *tool_name && call.arguments == *arguments
+            }
+            _ => unemitted.iter().any(|event| is_closed(event, id)),
+        },
+        AgentEvent::ToolApprovalResolved { id, .. } => find(id).is_none(),
+        _ => true,
+    };
+    let kept: Vec<bool> = unemitted.iter().map(is_believable).collect();
+    unemitted.into_iter().zip(kept).filter_map(|(event, kept)| kept.then_some(event)).collect()
 }

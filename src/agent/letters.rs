@@ -1,9 +1,8 @@
-//! What is posted to an agent: messages, decisions; and the receipts for messages.
+//! The messages that are posted to an agent, and their receipts.
 
 use futures::channel::oneshot;
 
 use crate::machine::{AgentCommand, Letter, Receipt};
-use crate::rules::approval::ToolDecision;
 use crate::words::message::AgentMessage;
 
 use super::checkpoint::Resume;
@@ -13,6 +12,11 @@ use super::{Agent, Shared};
 pub(super) type Settle = dyn FnOnce(Receipt);
 
 impl Agent {
+    /// Posts a command as it is. Decisions have methods of their own, which say whether they are about anything.
+    pub fn post(&self, command: AgentCommand) {
+        self.0.inbox.borrow().post(command);
+    }
+
     /// Posts a message that interrupts the run. Between runs, it waits for the next one.
     pub fn steer(&self, message: AgentMessage) -> oneshot::Receiver<Receipt> {
         let (settle, receipt) = receipt();
@@ -74,16 +78,6 @@ impl Agent {
                 other => inbox.post(other),
             }
         }
-    }
-
-    /// Decides about a tool call. May be called before the decision is requested.
-    pub fn resolve_tool(&self, call_id: impl Into<String>, decision: ToolDecision) {
-        self.0.inbox.borrow().post(AgentCommand::ResolveTool { call_id: call_id.into(), decision });
-    }
-
-    /// Decides about several tool calls: either all decisions are accepted, or none.
-    pub fn resolve_tools(&self, decisions: Vec<(String, ToolDecision)>) {
-        self.0.inbox.borrow().post(AgentCommand::ResolveTools(decisions));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The stateful agent: a history, an inbox and subscribers that outlive a single run.
 
+mod answers;
 mod checkpoint;
 mod letters;
 mod runs;
@@ -14,12 +15,13 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use crate::data::table::Table;
-use crate::driver::{Inbox, Published};
+use crate::driver::{Inbox, OpenQuestions, Published, TrackQuestions};
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
 use crate::machine::AgentCommand;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
+use crate::words::question::Question;
 use checkpoint::Resume;
 use letters::Settle;
 use subscribers::{OnListenerPanic, Subscriber};
@@ -69,11 +71,22 @@ struct Shared {
     is_conversion_stale: Cell<bool>,
     /// A run that was restored from a checkpoint and waits for [`Agent::continue_run`].
     resume: RefCell<Option<Resume>>,
+    /// Keeps the list of open questions.
+    track: Option<TrackQuestions>,
 }
 
 impl Agent {
     /// Creates an agent with a history, which may be empty.
     pub fn new(config: AgentLoopConfig, messages: Vec<AgentMessage>) -> Self {
+        Agent::tracking(config, messages, Some(OpenQuestions::take))
+    }
+
+    /// Like [`Agent::new`], for a host that keeps its own list of open questions and posts answers as commands.
+    pub fn without_questions(config: AgentLoopConfig, messages: Vec<AgentMessage>) -> Self {
+        Agent::tracking(config, messages, None)
+    }
+
+    fn tracking(config: AgentLoopConfig, messages: Vec<AgentMessage>, track: Option<TrackQuestions>) -> Self {
         let session = SessionState::new(config.rules.session_state.clone());
         let published = Published { messages, ended: true, ..Published::default() };
         Agent(Rc::new(Shared {
@@ -91,6 +104,7 @@ impl Agent {
             usage: Rc::default(),
             is_conversion_stale: Cell::default(),
             resume: RefCell::default(),
+            track,
         }))
     }
 
@@ -122,9 +136,16 @@ impl Agent {
         self.0.published.borrow().clone()
     }
 
-    /// The tool calls that wait for a decision.
+    /// What waits for a person, in the order in which it was asked. [`Agent::resolve`] answers.
+    pub fn pending_questions(&self) -> Vec<Question> {
+        self.published().borrow().questions.iter().cloned().collect()
+    }
+
+    /// The tool calls that wait for a decision; [`Agent::pending_questions`] has the ids of the questions about them.
     pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
-        self.0.published.borrow().borrow().pending_approvals.iter().cloned().collect()
+        let published = self.published();
+        let published = published.borrow();
+        published.questions.iter().filter_map(|question| question.call.clone()).collect()
     }
 
     /// Whether a run is active.

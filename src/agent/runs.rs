@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::mem::take;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -84,6 +85,8 @@ impl Agent {
             let text = "the agent is already running; steer it, queue a follow-up, or wait for it";
             return Err(AgentError::new(ErrorKind::Misuse, text));
         }
+        // What was decided about an earlier run is not about this one.
+        self.0.inbox.borrow().drop_decisions();
         let session = self.0.session.borrow().clone();
         let state = {
             let published = self.0.published.borrow();
@@ -98,8 +101,12 @@ impl Agent {
 
     /// What the agent shares with its next run.
     fn handover(&self, cancel: CancelToken) -> Handover {
-        let messages = std::mem::take(&mut self.0.published.borrow().borrow_mut().messages);
-        let published = Rc::new(RefCell::new(Published { messages, ..Published::default() }));
+        let published = {
+            let before = self.published();
+            let mut before = before.borrow_mut();
+            let (messages, questions) = (take(&mut before.messages), take(&mut before.questions));
+            Rc::new(RefCell::new(Published { messages, questions, ..Published::default() }))
+        };
         *self.0.published.borrow_mut() = published.clone();
         *self.0.cancel.borrow_mut() = cancel.clone();
         let (listening, receiving, ending) =
@@ -111,6 +118,7 @@ impl Agent {
             inbox: self.0.inbox.borrow().clone(),
             used: self.0.usage.clone(),
             cancel,
+            track: self.0.track,
             published,
             listener: Rc::new(move |event| {
                 if (has_subscribers.get() || matches!(event, AgentEvent::AgentEnd { .. }))

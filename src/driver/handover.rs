@@ -7,12 +7,12 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::AgentLoopConfig;
 use crate::machine::{History, Letter, LoopState, Receipt};
-use crate::rules::approval::PendingCalls;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
 
 use super::inbox::Inbox;
+use super::questions::{OpenQuestions, TrackQuestions};
 
 /// What a run and its owner share.
 #[derive(Clone)]
@@ -23,6 +23,8 @@ pub(crate) struct Handover {
     pub(crate) used: Rc<Cell<Usage>>,
     pub(crate) cancel: CancelToken,
     pub(crate) published: Rc<RefCell<Published>>,
+    /// Keeps the list of open questions, if anybody reads it.
+    pub(crate) track: Option<TrackQuestions>,
     pub(crate) listener: Rc<dyn Fn(&AgentEvent)>,
     pub(crate) receipts: Rc<dyn Fn(u64, Receipt)>,
     /// Called once, when the run is over and its end has been emitted, or when it is dropped.
@@ -38,6 +40,7 @@ impl Handover {
             used: Rc::default(),
             cancel,
             published: Rc::default(),
+            track: None,
             listener: Rc::new(|_| {}),
             receipts: Rc::new(|_, _| {}),
             ended: Rc::new(|| {}),
@@ -55,13 +58,13 @@ impl Handover {
             published.messages.extend_from_slice(fresh);
         }
         published.usage = *state.usage();
-        state.approvals.update_pending(&mut published.pending_approvals);
     }
 
     /// Leaves what is in the queues, and what is known about the messages, to the next run.
     pub(super) fn hand_over(&self, state: &mut LoopState) {
         let mut published = self.published.borrow_mut();
         published.ended = true;
+        published.questions = OpenQuestions::default();
         (published.steering, published.follow_up) = state.take_queues();
         published.known = Some(Box::new(state.take_history()));
     }
@@ -76,8 +79,8 @@ pub struct Published {
     pub epoch: u64,
     /// The usage of the run so far.
     pub usage: Usage,
-    /// The calls that wait for a decision.
-    pub pending_approvals: PendingCalls,
+    /// The open questions.
+    pub questions: OpenQuestions,
     /// What is left in the queues; set when the run is over.
     pub(crate) steering: Vec<Letter>,
     pub(crate) follow_up: Vec<Letter>,

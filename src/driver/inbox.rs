@@ -85,6 +85,13 @@ impl Inbox {
         self.0.mail.take()
     }
 
+    /// Drops the decisions: they were about a run that is over.
+    pub(crate) fn drop_decisions(&self) {
+        let mut mail = self.0.mail.borrow_mut();
+        mail.retain(|command| !command.is_decision());
+        self.0.has_mail.set(!mail.is_empty());
+    }
+
     pub(crate) fn has_messages(&self) -> bool {
         let mail = self.0.mail.borrow();
         mail.iter().any(|command| match command {

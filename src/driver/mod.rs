@@ -14,6 +14,7 @@ mod inbox;
 mod model_call;
 mod next;
 mod outputs;
+mod questions;
 mod round;
 mod run;
 mod serde;
@@ -42,6 +43,8 @@ use inbox::AbortWatch;
 pub use inbox::Inbox;
 use model_call::KeyOfTurn;
 use outputs::OutputQueue;
+pub use questions::OpenQuestions;
+pub(crate) use questions::TrackQuestions;
 use round::TaskRound;
 
 /// Starts a run with these messages, on an empty history.

@@ -68,10 +68,21 @@ impl AgentStream {
                 self.outputs.tell_first(unemitted);
             }
             Beginning::Start(begin) => {
+                let mut decisions = Vec::new();
                 while let Some(command) = self.handover.inbox.take() {
-                    self.step(Input::Command(command));
+                    if command.is_decision() {
+                        decisions.push(command);
+                    } else {
+                        self.step(Input::Command(command));
+                    }
                 }
                 self.step(begin);
+                // A refusal is an event of the run, so it comes after the beginning.
+                for command in decisions {
+                    if !self.state.is_ended() {
+                        self.step(Input::Command(command));
+                    }
+                }
             }
         }
     }
@@ -261,6 +272,9 @@ impl AgentStream {
         if is_end {
             self.handover.hand_over(&mut self.state);
             self.result = AgentLoopResult::of_end(event, &self.state);
+        }
+        if let Some(track) = self.handover.track {
+            track(&mut self.handover.published.borrow_mut().questions, event);
         }
         (self.handover.listener)(event);
         if is_end {

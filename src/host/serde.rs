@@ -61,7 +61,7 @@ impl FromJson for AgentToolResult {
 impl ToJson for ApprovalRequest {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
-        object.field("callId", &self.call_id).field("toolName", &self.tool_name);
+        object.field("id", &self.id).field("callId", &self.call_id).field("toolName", &self.tool_name);
         object.field("arguments", &self.arguments).field("requiresApproval", &self.requires_approval);
         object.end();
     }

@@ -3,6 +3,7 @@
 use crate::data::json::{RawJson, Reader};
 use crate::data::table::Table;
 use crate::data::text::contains;
+use crate::host::config::EarlyDecisions;
 use crate::host::isolate::guard;
 use crate::host::ports::ApprovalRequest;
 use crate::host::tool::ApprovalNeed;
@@ -13,7 +14,8 @@ use crate::rules::approval::{
 use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
 
-use super::batch::{Batch, CallStatus};
+use super::batch::{Asked, Batch, CallStatus};
+use super::checkpoint::long;
 use super::dispatch::Cleared;
 use super::output::Effect;
 use super::phase::Phase;
@@ -27,9 +29,7 @@ impl Step<'_> {
         let mut actions = Vec::with_capacity(calls.len());
         let mut asked = Vec::new();
         for call in &calls {
-            let need = self.requires_approval(call);
-            let command = command_of(&call.arguments);
-            let action = self.rules.approval.action(&call.tool_name, command.as_deref(), need);
+            let (action, need) = self.ruling(call);
             if action == ToolApprovalAction::Ask {
                 asked.push((call.call_id.clone(), need));
             }
@@ -37,7 +37,7 @@ impl Step<'_> {
         }
         for refusal in self.state.approvals.open_with_actions(calls, &actions) {
             let call_id = refusal.call_id().map(str::to_owned);
-            self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
+            self.emit(AgentEvent::CommandRefused { id: None, call_id, reason: refusal.text() });
         }
         for (call_id, need) in &asked {
             let Some(place) = batch.place_of(call_id) else { continue };
@@ -45,6 +45,14 @@ impl Step<'_> {
                 self.request_approval(batch, place, *need);
             }
         }
+    }
+
+    /// What the rules say about a call, and whether its tool requires approval.
+    #[inline(never)]
+    pub(super) fn ruling(&self, call: &ToolCallBlock) -> (ToolApprovalAction, bool) {
+        let need = self.requires_approval(call);
+        let command = command_of(&call.arguments);
+        (self.rules.approval.action(&call.tool_name, command.as_deref(), need), need)
     }
 
     pub(super) fn requires_approval(&self, call: &ToolCallBlock) -> bool {
@@ -55,13 +63,14 @@ impl Step<'_> {
         }
     }
 
-    fn request_approval(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
-        let Some(call) = batch.calls.get_mut(place) else { return };
-        call.asked = true;
+    #[inline(never)]
+    pub(super) fn request_approval(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
+        let id = self.new_question(batch, place);
+        let Some(call) = batch.calls.get(place) else { return };
         let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
         let is_pending = self.state.approvals.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
-        let arguments = call.arguments.clone();
-        self.emit(AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments });
+        let (arguments, asked_at) = (call.arguments.clone(), self.now);
+        self.emit(AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, asked_at });
         if !is_pending {
             // Decided before the question: the decision was parked.
             self.apply_decision(batch, place, DecisionSource::Command);
@@ -70,9 +79,26 @@ impl Step<'_> {
         }
     }
 
+    /// Gives a call a question with an id that no other question has.
+    #[inline(never)]
+    fn new_question(&self, batch: &mut Batch, place: usize) -> String {
+        let mut id = guard(|| Ok((self.rules.new_id)())).unwrap_or_default();
+        // A host whose ids are not unique: at least no two questions of a batch share one.
+        while id.is_empty() || batch.questions.contains(&id) {
+            id.push('+');
+        }
+        if let Some(call) = batch.calls.get_mut(place) {
+            call.question = Some(Asked { id: id.clone(), at: self.now });
+            batch.questions.insert(id.clone(), long(place));
+        }
+        id
+    }
+
+    #[inline(never)]
     pub(super) fn ask_approver(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let effect = self.start(Effect::Approve(ApprovalRequest {
+            id: call.question.as_ref().map(|asked| asked.id.clone()).unwrap_or_default(),
             call_id: call.block.call_id.clone(),
             tool_name: call.block.tool_name.clone(),
             arguments: call.arguments.clone(),
@@ -92,16 +118,24 @@ impl Step<'_> {
             self.cancel(effect);
         }
         let Some(call) = batch.calls.get(place) else { return };
-        let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-        let Some(decision) = self.decision(&call_id) else { return };
+        let Some(decision) = self.decision(&call.block.call_id) else { return };
         let approved = !matches!(decision, ToolDecision::Reject { .. });
-        self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by });
+        self.close_question(batch, place, approved, by);
         match decision {
             ToolDecision::AcceptWith(arguments) => self.clear_again(batch, place, arguments),
             ToolDecision::Accept => {}
             refusal if self.gate() == ApprovalGate::Batch => self.carry_out(batch, place, refusal, false),
             _ => {}
         }
+    }
+
+    /// Tells the listeners that the question about a call is closed.
+    #[inline(never)]
+    pub(super) fn close_question(&mut self, batch: &Batch, place: usize, approved: bool, by: DecisionSource) {
+        let Some(call) = batch.calls.get(place) else { return };
+        let Some(Asked { id, .. }) = call.question.clone() else { return };
+        let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
+        self.emit(AgentEvent::ToolApprovalResolved { id, call_id, tool_name, approved, by });
     }
 
     fn decision(&self, call_id: &str) -> Option<ToolDecision> {
@@ -113,6 +147,7 @@ impl Step<'_> {
 
     fn clear_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
         if let Some(call) = batch.calls.get_mut(place) {
+            call.given = Some(arguments.clone());
             call.arguments = arguments;
         }
         let state = std::mem::take(&mut batch.state);
@@ -130,6 +165,27 @@ impl Step<'_> {
         }
     }
 
+    /// Answers questions by their ids.
+    #[inline(never)]
+    pub(super) fn answer_questions(&mut self, answers: Vec<(String, ToolDecision)>) {
+        let mut decisions = Vec::with_capacity(answers.len());
+        for (id, decision) in answers {
+            let call = match &self.state.phase {
+                Phase::Dispatching(batch) => batch.call_asked(&id),
+                _ => None,
+            };
+            match call {
+                Some(call) => decisions.push((call.block.call_id.clone(), decision)),
+                None => {
+                    let reason = ["no open question has the id ", &id].concat();
+                    return self.emit(AgentEvent::CommandRefused { id: Some(id), call_id: None, reason });
+                }
+            }
+        }
+        self.resolve_by_command(decisions);
+    }
+
+    #[inline(never)]
     pub(super) fn resolve_by_command(&mut self, decisions: Vec<(String, ToolDecision)>) {
         let first = decisions.first().map(|(id, _)| id.clone());
         let answered = decisions.iter().map(|(id, _)| id).find(|id| self.has_result(id)).cloned();
@@ -139,15 +195,25 @@ impl Step<'_> {
             Some(id) => Err(ApprovalError::AlreadyResolved(id)),
             // Two decisions about the same call.
             None if decisions.len() < count => Err(ApprovalError::InvalidCommand),
-            None => self.state.approvals.decide_all(decisions, DecisionSource::Command),
+            None => match self.too_early(&decisions) {
+                Some(id) => Err(ApprovalError::UnknownToolCallId(id)),
+                None => self.state.approvals.decide_all(decisions, DecisionSource::Command),
+            },
         };
         match resolved {
             Ok(resolved) => self.apply_decisions(resolved),
             Err(refusal) => {
                 let call_id = refusal.call_id().map(str::to_owned).or(first);
-                self.emit(AgentEvent::CommandRefused { call_id, reason: refusal.text() });
+                self.emit(AgentEvent::CommandRefused { id: None, call_id, reason: refusal.text() });
             }
         }
+    }
+
+    /// Returns a call among these that is not asked about, if decisions about it are refused.
+    fn too_early(&self, decisions: &Table<String, ToolDecision>) -> Option<String> {
+        let mut ids = decisions.iter().map(|(id, _)| id);
+        let is_unknown = |id: &&String| self.state.approvals.entry(id).is_none();
+        ids.find(is_unknown).filter(|_| self.rules.early_decisions == EarlyDecisions::Refuse).cloned()
     }
 
     /// Whether a call of this run already has a result, so that there is nothing left to decide.
@@ -172,7 +238,7 @@ impl Step<'_> {
         for (call_id, resolution) in &resolved {
             if *resolution == Resolution::Repeated {
                 let reason = ApprovalError::AlreadyResolved(call_id.clone()).text();
-                self.emit(AgentEvent::CommandRefused { call_id: Some(call_id.clone()), reason });
+                self.emit(AgentEvent::CommandRefused { id: None, call_id: Some(call_id.clone()), reason });
             } else if let Some(batch) = &mut batch
                 && let Some(place) = batch.place_of(call_id)
                 && batch.is_open(place)

@@ -22,6 +22,8 @@ pub(crate) struct Batch {
     pub(crate) calls: Vec<BatchCall>,
     /// The index of each call id.
     pub(crate) places: IdMap<String, u64>,
+    /// The index of the call of each question that was asked.
+    pub(crate) questions: IdMap<String, u64>,
     /// The call of each effect.
     pub(crate) effects: Table<EffectId, usize>,
     /// The poll for steering that runs alongside the tools.
@@ -73,12 +75,24 @@ pub(crate) struct BatchCall {
     pub(crate) arguments: RawJson,
     pub(crate) status: CallStatus,
     pub(crate) result: Option<Rc<ToolResultMessage>>,
-    /// Whether a decision was asked for.
-    pub(crate) asked: bool,
+    /// The question about it that was asked last.
+    pub(crate) question: Option<Asked>,
+    /// The arguments that a person or the approver gave it in place of the model's, before the policies saw them.
+    pub(crate) given: Option<RawJson>,
+    /// Whether its start was announced before a checkpoint.
+    pub(crate) announced: bool,
     /// Whether a tool ran, so that the hooks are called.
     pub(crate) executed: bool,
     /// The index of the tool, once it was looked up.
     pub(crate) tool: usize,
+}
+
+/// A question that was asked about a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: String,
+    /// In milliseconds since 1970.
+    pub(crate) at: u64,
 }
 
 /// The state of a call.
@@ -108,7 +122,9 @@ pub(super) fn new_batch(answer: StoredAnswer) -> Batch {
             arguments: block.arguments.clone(),
             status: CallStatus::Waiting,
             result: None,
-            asked: false,
+            question: None,
+            given: None,
+            announced: false,
             executed: false,
             tool: 0,
         });
@@ -117,6 +133,7 @@ pub(super) fn new_batch(answer: StoredAnswer) -> Batch {
         answer,
         calls,
         places,
+        questions: IdMap::default(),
         effects: Table::new(),
         poll: None,
         cleared: Vec::new(),
@@ -175,6 +192,12 @@ impl Batch {
     /// Returns the index of a call.
     pub(super) fn place_of(&self, call_id: &str) -> Option<usize> {
         usize::try_from(*self.places.get(call_id)?).ok()
+    }
+
+    /// Returns the call that a question was asked about, if it is the last question about that call.
+    pub(super) fn call_asked(&self, question: &str) -> Option<&BatchCall> {
+        let call = self.calls.get(usize::try_from(*self.questions.get(question)?).ok()?)?;
+        call.question.as_ref().is_some_and(|asked| asked.id == question).then_some(call)
     }
 
     /// Whether the call has no result yet.

@@ -60,7 +60,8 @@ impl Step<'_> {
     }
 
     /// First pass: the policies see every call before any of them is asked for or run.
-    fn clear_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
+    #[inline(never)]
+    pub(super) fn clear_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
         if self.rules.pre_dispatch.is_empty() {
             return Ok(());
         }
@@ -80,6 +81,7 @@ impl Step<'_> {
             }
         }
         for (place, text) in &skipped {
+            self.close_open_question(batch, *place);
             self.settle(batch, *place, ToolResultCause::Skipped, text);
         }
         Ok(())

@@ -65,7 +65,18 @@ pub enum AgentCommand {
     Steer(Letter),
     /// A message to read when the run would otherwise end.
     FollowUp(Letter),
-    /// A decision about one call.
+    /// Answers to questions, each with the id of the question: all of them are applied, or none.
+    Resolve(Vec<(String, ToolDecision)>),
+    /// A decision that the agent refused: the listeners are told.
+    Refuse {
+        /// The id of the question, if the decision named one.
+        id: Option<String>,
+        /// The id of the call, if the decision named one.
+        call_id: Option<String>,
+        /// Why it was refused.
+        reason: String,
+    },
+    /// A decision about one call, which answers the open question about that call.
     ResolveTool {
         /// The id of the call.
         call_id: String,

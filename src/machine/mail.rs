@@ -1,6 +1,7 @@
 //! Commands and letters of the host.
 
 use crate::host::config::SteeringTime;
+use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, ContentBlock, UserMessage};
 
 use super::input::{AgentCommand, Letter, Queue};
@@ -17,6 +18,10 @@ impl Step<'_> {
             AgentCommand::FollowUp(letter) => {
                 self.state.queues.follow_up.push(letter);
                 self.finish_poll_early(Queue::FollowUp);
+            }
+            AgentCommand::Resolve(answers) => self.answer_questions(answers),
+            AgentCommand::Refuse { id, call_id, reason } => {
+                self.emit(AgentEvent::CommandRefused { id, call_id, reason });
             }
             AgentCommand::ResolveTool { call_id, decision } => {
                 self.resolve_by_command(vec![(call_id, decision)])

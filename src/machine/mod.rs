@@ -103,6 +103,7 @@ mod plan;
 mod policies;
 mod poll;
 mod prepare;
+mod recheck;
 mod request;
 mod resume;
 mod retry;

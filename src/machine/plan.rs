@@ -95,21 +95,21 @@ impl Step<'_> {
             return;
         };
         batch.running += 1;
-        let announce = AgentEvent::ToolExecutionStart {
+        let announce = (!call.announced).then(|| AgentEvent::ToolExecutionStart {
             call_id: call.block.call_id.clone(),
             tool_name: call.block.tool_name.clone(),
             arguments: call.arguments.clone(),
-        };
+        });
         if self.rules.hooks.before_tool_execution {
             let call = with_arguments(&call.block, &call.arguments);
             let hook = Effect::Hook(HookCall::BeforeToolExecution { call });
-            let effect = self.start_announced(hook, Some(announce));
+            let effect = self.start_announced(hook, announce);
             batch.effects.insert(effect, place);
             if let Some(call) = batch.calls.get_mut(place) {
                 call.status = CallStatus::BeforeHook(effect);
             }
         } else {
-            self.execute(batch, place, Some(announce));
+            self.execute(batch, place, announce);
         }
     }
 }

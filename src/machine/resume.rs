@@ -4,12 +4,10 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::host::ports::HookCall;
-use crate::rules::approval::ApprovalEntry;
 use crate::words::event::AgentEvent;
-use crate::words::message::{AssistantMessage, MessageStopReason, ToolResultCause};
+use crate::words::message::{AssistantMessage, MessageStopReason};
 
-use super::batch::{Batch, BatchCall, CallStatus, with_arguments};
-use super::input::Queue;
+use super::batch::CallStatus;
 use super::output::{Effect, Output};
 use super::phase::{AttemptStage, Inference, Phase, StoredAnswer};
 use super::step::Step;
@@ -68,7 +66,7 @@ impl Step<'_> {
         AgentEvent::RunResumed {
             turn_index: self.state.tally.turn_index,
             partial_message: self.partial_message(),
-            pending_approvals: self.state.pending_approvals(),
+            pending_approvals: self.state.questions(),
             running_tools: running,
         }
     }
@@ -139,62 +137,5 @@ impl Step<'_> {
         let request = self.request(Rc::default());
         self.state.phase =
             Phase::Inferring(Box::new(Inference { request, model, attempt, last_error: None, stage }));
-    }
-
-    fn resume_batch(&mut self, mut batch: Box<Batch>) {
-        self.answer_filtered(&mut batch);
-        for place in 0..batch.calls.len() {
-            self.resume_call(&mut batch, place);
-        }
-        let is_ready =
-            |calls: &[BatchCall], place: &usize| calls.get(*place).is_some_and(|call| call.status.is_ready());
-        let Batch { calls, cleared, .. } = &mut *batch;
-        cleared.retain(|place| is_ready(calls, place));
-        if batch.poll.take().is_some() {
-            let poll = self.start(Effect::Poll(Queue::Steering));
-            self.state.queues.polls.insert(poll, Queue::Steering);
-            batch.poll = Some(poll);
-        }
-        self.call_after_hooks(&mut batch);
-        self.advance(batch);
-    }
-
-    fn resume_call(&mut self, batch: &mut Batch, place: usize) {
-        let Some(call) = batch.calls.get_mut(place) else { return };
-        let block = with_arguments(&call.block, &call.arguments);
-        let status = call.status;
-        let tool = self.rules.tools.iter().position(|spec| *spec.schema.name == *block.tool_name);
-        if let Some(tool) = tool {
-            call.tool = tool;
-        }
-        match status {
-            // Whoever decided before, there is an approver now.
-            CallStatus::Asked(_) | CallStatus::Waiting
-                if self.rules.has_approver
-                    && self.state.approvals.entry(&block.call_id).is_some_and(ApprovalEntry::is_pending) =>
-            {
-                let need = self.requires_approval(&block);
-                self.ask_approver(batch, place, need);
-            }
-            CallStatus::Asked(_) => call.status = CallStatus::Waiting,
-            // The tool may be a different version now, and what it makes of the arguments is not in a
-            // checkpoint. It is looked up again here, unless that happens anyway when its turn comes.
-            CallStatus::Ready if self.is_grouped() => {}
-            CallStatus::Ready => drop(self.check(batch, place)),
-            CallStatus::BeforeHook(_) | CallStatus::Running(..) => {
-                call.status = CallStatus::Ready;
-                let may_repeat =
-                    |tool: &usize| self.rules.tools.get(*tool).is_some_and(|spec| spec.idempotent);
-                match tool.filter(may_repeat) {
-                    None => self.settle(batch, place, ToolResultCause::Interrupted, ""),
-                    Some(_) if self.check(batch, place) => {
-                        batch.running += 1;
-                        self.execute(batch, place, None);
-                    }
-                    Some(_) => {}
-                }
-            }
-            _ => {}
-        }
     }
 }

@@ -99,6 +99,8 @@ impl Step<'_> {
         for call_id in shown.call_ids() {
             self.state.history.call_ids.release(call_id);
         }
+        // They were about the calls of an answer that does not count.
+        self.state.approvals.forget_parked();
         self.emit(AgentEvent::MessageReset { reason: reason.to_owned() });
     }
 }

@@ -40,10 +40,8 @@ impl Step<'_> {
             if call.status.is_done() || is_spared(call.status) {
                 continue;
             }
-            let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-            if call.asked && self.state.approvals.entry(&call_id).is_some_and(ApprovalEntry::is_pending) {
-                let by = DecisionSource::Abort;
-                self.emit(AgentEvent::ToolApprovalResolved { call_id, tool_name, approved: false, by });
+            if self.state.approvals.entry(&call.block.call_id).is_some_and(ApprovalEntry::is_pending) {
+                self.close_question(batch, place, false, DecisionSource::Abort);
             }
             self.settle(batch, place, cause, detail);
         }

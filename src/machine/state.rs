@@ -6,10 +6,11 @@ use crate::data::json::RawJson;
 use crate::data::table::Table;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
-use crate::rules::approval::ApprovalStateMachine;
+use crate::rules::approval::{ApprovalEntry, ApprovalStateMachine};
 use crate::rules::stream::{Assembler, ToolSchema};
 use crate::words::error::ErrorInfo;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
+use crate::words::question::Question;
 
 use super::history::History;
 use super::input::{Letter, Queue};
@@ -229,12 +230,23 @@ impl LoopState {
 
     /// Returns the calls that wait for a decision.
     pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
-        self.open_approvals().cloned().collect()
+        self.approvals.pending().cloned().collect()
     }
 
-    /// Returns the same calls by reference.
-    pub(crate) fn open_approvals(&self) -> impl Iterator<Item = &ToolCallBlock> {
-        self.approvals.pending()
+    /// Returns the open questions, in the order in which they were asked.
+    pub fn questions(&self) -> Vec<Question> {
+        let Phase::Dispatching(batch) = &self.phase else { return Vec::new() };
+        let mut questions = Vec::new();
+        for call in &batch.calls {
+            let entry = self.approvals.entry(&call.block.call_id);
+            if let Some(asked) = &call.question
+                && !call.status.is_done()
+                && entry.is_some_and(ApprovalEntry::is_pending)
+            {
+                questions.push(Question::about(call.effective().into_owned(), asked.id.clone(), asked.at));
+            }
+        }
+        questions
     }
 
     /// Returns the structured answer, once the model has given one that fits the schema.

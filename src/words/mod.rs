@@ -4,4 +4,5 @@ pub mod error;
 pub mod event;
 pub mod message;
 pub mod price;
+pub mod question;
 mod serde;

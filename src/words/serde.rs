@@ -12,6 +12,7 @@ use crate::words::message::{
     AgentMessage, AssistantMessage, ContentBlock, CustomMessage, LlmMessage, MessageStopReason,
     ToolCallBlock, ToolResultCause, ToolResultMessage, Usage, UserMessage,
 };
+use crate::words::question::Question;
 
 serde_as_word!(DecisionSource, ErrorKind, MessageStopReason, RunStopReason, ToolResultCause, TurnEndReason);
 
@@ -29,6 +30,7 @@ serde_as_json!(
     CustomMessage,
     AgentMessage,
     LlmMessage,
+    Question,
 );
 
 /// An error is written without its cause, which is no data.

@@ -398,7 +398,8 @@ test("a checkpoint that somebody wrote into is refused in words, or taken, and e
   assert.equal(typeof begun.continue().runId, "string");
   begun.abort();
   await begun.waitForIdle();
-  other.resolveTool("c1", "reject");
+  await settle();
+  assert.ok(other.resolveTool("c1", "reject"));
   assert.equal((await others).text, "other");
   agent.abort();
   await run;

@@ -520,7 +520,7 @@ test("what may not be is told so, in JSON", async () => {
     ["prompt", post({ input: "x", runId: 5 }), 400, "invalid_request", /`runId` must be a text/],
     ["continue", post({}), 400, "misuse", /empty message history/],
     ["steer", post({}), 400, "misuse", /needs an `input`/],
-    ["resolve", post({}), 400, "misuse", /needs the `callId`/],
+    ["resolve", post({}), 400, "misuse", /needs the `question`/],
     ["resolve", post({ callId: "a", decision: "maybe" }), 400, "misuse", /a decision must be/],
     ["resolve", post({ decisions: [] }), 400, "misuse", /`decisions` must be an object/],
     ["events?lastEventId=x", undefined, 400, "invalid_request", /must be a number/],

@@ -95,12 +95,18 @@ function examples() {
  * @type {[string, RegExp, string][]}
  */
 const ADDED = [
-  ["of two unique symbols neither fits the other", /^export declare const CANCELLED: unique symbol;$/m, 'import { CANCELLED, type RawBlock, type Transfer, type TransformInfo } from "turnwheel";\nexport { CANCELLED };'],
+  ["of two unique symbols neither fits the other", /^export declare const CANCELLED: unique symbol;$/m, 'import { CANCELLED, type Question, type RawBlock, type Transfer, type TransformInfo } from "turnwheel";\nexport { CANCELLED };'],
   ["what only its provider understands", /(interface AssistantMessage .*)\| ToolCallBlock\)\[\]/, "$1| ToolCallBlock | RawBlock)[]"],
   ["a tool hands over", /^(export type ToolOutput = .*);$/m, "$1 | Transfer;"],
   ["how much is cached", /overflowSignal: boolean(, signal: AbortSignal)?\) => (Promise<)?TransformResult/g, "overflowSignal: boolean$1, info: TransformInfo) => $2TransformResult"],
   ["what a transformer or an engine gives may be readonly, as what it got", /(type TransformResult = void \| )(AgentMessage\[\] \| \{ messages: )(AgentMessage)/, "$1readonly $2readonly $3"],
   ["so may the history of a compaction", /(Promise<\{ messages: )(AgentMessage\[\]; report)/, "$1readonly $2"],
+  ["a question has an id", /pendingApprovals: ToolCallBlock\[\]/, "pendingApprovals: Question[]"],
+  ["a question has an id, and was asked at some time", /(type: "tool_approval_requested"; )(callId: string; toolName: string; arguments: \{[^}]*\})/, "$1id: string; $2; askedAt: number"],
+  ["the answer names it", /(type: "tool_approval_resolved"; )/, "$1id: string; "],
+  ["an answer that is refused may have named one", /(type: "command_refused"; )/, "$1id?: string; "],
+  ["an approver is asked a question", /(interface ApprovalRequest \{ )/, "$1id: string; "],
+  ["a decision may come early", /(interface AgentLoopConfig \{)/, '$1\n  earlyDecisions?: "park" | "refuse";'],
   ["what an environment gives may not be there, for exactOptionalPropertyTypes", /(apiKey\?: string \| \(\(\) [^;]*|signal\?: AbortSignal)(?=; )/g, "$1 | undefined"],
   ["libraries declare it so, for exactOptionalPropertyTypes", /readonly types\?: \{ input: unknown; output: Output \}/, "readonly types?: { readonly input: unknown; readonly output: Output } | undefined"],
 ];

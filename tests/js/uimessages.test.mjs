@@ -106,7 +106,8 @@ for (const approved of [true, false]) {
     const posted = withDecision(withDecision(response.message, "p", approved, "too much"), "q", true);
     const { prompt, decisions } = fromUIMessages([{ id: "u", role: "user", parts: [{ type: "text", text: "Pay" }] }, posted]);
     assert.equal(prompt, undefined);
-    assert.deepEqual(decisions, { p: approved ? "approve" : { action: "reject", reason: "too much" }, q: "approve" });
+    const [p, q] = agent.pendingQuestions.map(({ id }) => id);
+    assert.deepEqual(decisions, { [String(p)]: approved ? "approve" : { action: "reject", reason: "too much" }, [String(q)]: "approve" });
     agent.resolveTools(decisions);
     const [one, two] = await Promise.all([1, 2].map(() => read(run.toUIMessageStreamResponse(), structuredClone(posted))));
     assert.deepEqual(one?.chunks, two?.chunks, "several may read it");

@@ -10,6 +10,7 @@ const data = (name) => new URL(`../../web/tests/data/${name}`, import.meta.url);
 
 async function play() {
   const scene = (0, eval)(readFileSync(data("scene.js"), "utf8"));
+  let ids = 0;
   const agent = new Agent({
     model: custom("scripted", () => scene.stream(), { provider: "scene" }),
     tools: scene.tools,
@@ -17,7 +18,7 @@ async function play() {
     systemPrompt: "Be brief.",
     includeRequests: true,
     retry: { initialBackoffMs: 1, jitter: false },
-    host: { now: () => 1_700_000_000_000, sleep: async () => {} },
+    host: { now: () => 1_700_000_000_000, sleep: async () => {}, id: () => `id-${++ids}` },
   });
   const run = agent.prompt({ role: "user", content: [{ type: "text", text: "Look" }], timestamp: 5 }, { runId: "run-1" });
   const events = [];

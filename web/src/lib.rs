@@ -28,10 +28,10 @@ pub use spawn::{Spawned, spawn};
 pub use tool::JsTool;
 pub use value::{event_to_js, from_js, to_js};
 
-/// Returns a configuration with the clock, the timers and the random numbers of the host, and defaults for everything
+/// Returns a configuration with the clock, the timers, the random numbers and the ids of the host, and defaults for everything
 /// else.
 pub fn config(model: Model) -> AgentLoopConfig {
-    let mut config = AgentLoopConfig::new(model, Rc::new(Clock));
+    let mut config = AgentLoopConfig::with_ids(model, Rc::new(Clock), Rc::new(uuid));
     config.rules.random = Rc::new(random);
     config
 }

@@ -1,5 +1,5 @@
 import type {
-  AgentError, AgentEvent, AgentMessage, AgentResult, Input, JsonValue, Receipt, RunStopReason, TextBlock, ThinkingBlock, ToolCallBlock, ToolDecision, ToolOutput,
+  AgentError, AgentEvent, AgentMessage, AgentResult, Input, JsonValue, Question, Receipt, RunStopReason, TextBlock, ThinkingBlock, ToolCallBlock, ToolDecision, ToolOutput,
   ToolResultMessage, Usage,
 } from "./index.js";
 
@@ -14,11 +14,13 @@ export interface AgentLike {
   continue(options?: { signal?: AbortSignal | undefined; runId?: string }): { readonly result: Promise<AgentResult> };
   steer(input: Input): Receipt;
   followUp(input: Input): Receipt;
+  /** Answers a question by its id. Without it `resolveTool` is called. */
+  resolve?(id: string, answer: ToolDecision): unknown;
   resolveTool(callId: string, decision: ToolDecision): unknown;
   abort(reason?: unknown): void;
   subscribe(listener: (event: AgentEvent) => void, options?: { keep?: boolean }): () => void;
   readonly messages: readonly AgentMessage[];
-  readonly pendingApprovals: readonly ToolCallBlock[];
+  readonly pendingApprovals: readonly Question[];
   readonly isRunning: boolean;
   readonly usage: Usage;
 }
@@ -116,8 +118,8 @@ export interface AgentView<A extends AgentLike = AgentLike> {
   readonly calls: readonly AgentCall[];
   /** The newest events. */
   readonly events: readonly AgentEvent[];
-  /** The calls that wait for `approve` or `deny`. */
-  readonly pendingApprovals: readonly ToolCallBlock[];
+  /** The calls that wait for `approve` or `deny`, each with the `id` of its question. */
+  readonly pendingApprovals: readonly Question[];
   /** Messages that were sent into the run and have not been read yet. */
   readonly queued: readonly QueuedInput[];
   /** The usage of all runs together; it grows when a run ends. */
@@ -143,9 +145,9 @@ export interface AgentView<A extends AgentLike = AgentLike> {
   /** Stops the run; whatever exists by then is kept. */
   readonly stop: (reason?: unknown) => void;
   /** Allows a call, with other arguments if you pass them. */
-  readonly approve: (callId: string, args?: { [key: string]: JsonValue }) => void;
+  readonly approve: (id: string, args?: { [key: string]: JsonValue }) => void;
   /** Rejects a call; the model is told the reason. */
-  readonly deny: (callId: string, reason?: string) => void;
+  readonly deny: (id: string, reason?: string) => void;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { AgentEvent, AgentMessage, AgentRun, Input, Receipt, ToolCallBlock, ToolDecision, Usage } from "./index.js";
+import type { AgentEvent, AgentMessage, AgentRun, Input, Question, Receipt, ToolDecision, Usage } from "./index.js";
 
 /**
  * A run elsewhere, with the interface of a local one: iterate it, await it, or both. Its `runId` is empty until the first event
@@ -115,7 +115,7 @@ type HeadersLike = NonNullable<RequestInit["headers"]>;
  * await agent.ready();
  * draw(agent.messages);
  * for await (const event of agent.prompt("Plan my week")) {
- *   if (event.type === "tool_approval_requested") agent.resolveTool(event.callId, "approve");
+ *   if (event.type === "tool_approval_requested") agent.resolve(event.id, "approve");
  * }
  */
 export class RemoteAgent implements Disposable {
@@ -127,8 +127,12 @@ export class RemoteAgent implements Disposable {
   steer(input: Input): Receipt;
   followUp(input: Input): Receipt;
   clearQueues(): Promise<void>;
+  /** Answers an open question. Rejects if it is not open: another client may have answered. */
+  resolve(id: string, answer: ToolDecision): Promise<void>;
+  /** Short for the question about a call that is open here. */
   resolveTool(callId: string, decision: ToolDecision): Promise<void>;
-  resolveTools(decisions: { [callId: string]: ToolDecision }): Promise<void>;
+  /** Answers several open questions, by their ids or those of their calls: all of them or none. */
+  resolveTools(decisions: { [id: string]: ToolDecision }): Promise<void>;
   abort(reason?: unknown): Promise<void>;
   /** Stops the run and clears the history and the queues. */
   reset(): Promise<void>;
@@ -136,7 +140,8 @@ export class RemoteAgent implements Disposable {
   ready(): Promise<void>;
   waitForIdle(): Promise<void>;
   readonly messages: readonly AgentMessage[];
-  readonly pendingApprovals: readonly ToolCallBlock[];
+  readonly pendingQuestions: readonly Question[];
+  readonly pendingApprovals: readonly Question[];
   readonly isRunning: boolean;
   readonly usage: Usage;
   readonly connection: "idle" | "connecting" | "open";

@@ -154,6 +154,6 @@ export function durableObjectEvents(
  */
 export function fromUIMessages(messages: unknown[]): {
   prompt: UserMessage | undefined;
-  decisions: { [callId: string]: ToolDecision };
+  decisions: { [questionId: string]: ToolDecision };
   messages: AgentMessage[];
 };

@@ -52,6 +52,17 @@ pub enum InFlight {
     Finish,
 }
 
+/// What becomes of a decision about a call that is not asked about yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyDecisions {
+    /// It is kept until the call of this run is asked about. It is gone when the answer is reset, when the run ends, and
+    /// when the run is restored from a checkpoint.
+    #[default]
+    Park,
+    /// It is refused.
+    Refuse,
+}
+
 /// How steering works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SteeringRules {

@@ -4,15 +4,19 @@ mod choices;
 mod model;
 mod rules;
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
 
 pub use choices::{
-    CacheHints, InFlight, Partition, QueueMode, SteeringRules, SteeringTime, Timeouts, ToolExecutionPolicy,
+    CacheHints, EarlyDecisions, InFlight, Partition, QueueMode, SteeringRules, SteeringTime, Timeouts,
+    ToolExecutionPolicy,
 };
 pub use model::{Model, ModelName};
 pub use rules::{ArgumentValidator, ConvertToLlm, ResultTexts, Rules};
 
 use crate::data::json::Map;
+use crate::data::text;
 use crate::host::ports::{
     AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, KeySource, MessageProvider,
     Timer,
@@ -58,6 +62,11 @@ impl AgentLoopConfig {
     /// Creates a configuration with one model and defaults for everything else.
     #[inline(never)]
     pub fn new(model: Model, timer: Rc<dyn Timer>) -> Self {
+        AgentLoopConfig::with_ids(model, timer, Rc::new(random_id))
+    }
+
+    /// Like [`AgentLoopConfig::new`], for a host that has its own source of ids: [`Rules::new_id`].
+    pub fn with_ids(model: Model, timer: Rc<dyn Timer>, new_id: Rc<dyn Fn() -> String>) -> Self {
         let name = ModelName::of(&model);
         AgentLoopConfig {
             rules: Rules {
@@ -68,6 +77,7 @@ impl AgentLoopConfig {
                 schemas: Rc::new([]),
                 max_turns: Some(100),
                 random: Rc::new(|| u32::MAX / 2),
+                new_id,
                 retry: Rc::new(RetryConfig::default()),
                 convert_to_llm: None,
                 transformers: Vec::new(),
@@ -76,6 +86,7 @@ impl AgentLoopConfig {
                 post_turn: Vec::new(),
                 post_loop: Vec::new(),
                 approval: ApprovalOptions::default(),
+                early_decisions: EarlyDecisions::default(),
                 has_approver: false,
                 tool_execution: ToolExecutionPolicy::Concurrent,
                 max_concurrent_tools: None,
@@ -175,4 +186,10 @@ impl AgentLoopConfig {
         self.rules.tools = specs.into();
         self.ports.tools = tools;
     }
+}
+
+/// Returns 128 random bits, as two numbers.
+fn random_id() -> String {
+    let half = || text::number(RandomState::new().build_hasher().finish());
+    [&half(), "-", &half()].concat()
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{CacheHints, ModelName, QueueMode, SteeringRules, Timeouts, ToolExecutionPolicy};
+use super::{CacheHints, EarlyDecisions, ModelName, QueueMode, SteeringRules, Timeouts, ToolExecutionPolicy};
 use crate::data::json::{Map, RawJson};
 use crate::host::ports::HookStages;
 use crate::host::tool::ToolSpec;
@@ -40,6 +40,9 @@ pub struct Rules {
     pub max_turns: Option<u32>,
     /// Returns any 32 random bits, for the jitter of retries.
     pub random: Rc<dyn Fn() -> u32>,
+    /// Returns an id that nothing else ever has, for a question. By default it is made of the randomness of the standard
+    /// library, which has none on `wasm32-unknown-unknown`: set it there.
+    pub new_id: Rc<dyn Fn() -> String>,
     /// When a failed model call is repeated, and after what delay.
     pub retry: Rc<dyn RetryStrategy>,
     /// See [`ConvertToLlm`]. Without it, custom messages are left out.
@@ -56,6 +59,8 @@ pub struct Rules {
     pub post_loop: Vec<Rc<dyn PostLoopPolicy>>,
     /// Which calls need approval.
     pub approval: ApprovalOptions,
+    /// What becomes of a decision about a call that is not asked about yet.
+    pub early_decisions: EarlyDecisions,
     /// Whether there is an approver. Without one, calls that need approval wait for a command.
     pub has_approver: bool,
     /// See [`ToolExecutionPolicy`].

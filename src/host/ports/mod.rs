@@ -132,6 +132,8 @@ pub trait MessageProvider {
 /// Asks the approver about one tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRequest {
+    /// The id of the question.
+    pub id: String,
     /// The id of the call.
     pub call_id: String,
     /// The name of the tool, which may not exist.

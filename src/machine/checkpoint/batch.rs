@@ -8,7 +8,7 @@ use crate::host::tool::Transfer;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::AgentMessage;
 
-use crate::machine::batch::{Batch, BatchCall, CallStatus, Ending, new_batch};
+use crate::machine::batch::{Asked, Batch, BatchCall, CallStatus, Ending, new_batch};
 use crate::machine::checkpoint::long;
 use crate::machine::checkpoint::part::Part;
 use crate::machine::history::History;
@@ -65,6 +65,12 @@ impl Batch {
         for (call, value) in batch.calls.iter_mut().zip(calls) {
             call.read(&Part { value, first_error: part.first_error }, results);
         }
+        for (call, place) in batch.calls.iter_mut().zip(0..) {
+            let Some(Asked { id, .. }) = &call.question else { continue };
+            if id.is_empty() || batch.questions.insert(id.clone(), place).is_some() {
+                part.report("question", "must have an id that no other question has");
+            }
+        }
         batch.ready = part.places(part.required("ready"), count).into();
         batch.cleared = part.places(part.required("cleared"), count);
         for group in part.list("groups") {
@@ -107,7 +113,14 @@ impl BatchCall {
         if !self.arguments.is_same(&self.block.arguments) {
             object.field("arguments", &self.arguments);
         }
-        object.field("asked", &self.asked).field("executed", &(self.executed && !waits));
+        object.field("asked", &self.question.is_some()).field("executed", &(self.executed && !waits));
+        if let Some(Asked { id, at }) = &self.question {
+            let mut question = ObjectWriter::new(object.key("question"));
+            question.field("id", id).field("askedAt", at);
+            question.end();
+        }
+        object.optional("given", &self.given);
+        object.optional("announced", &self.announced.then_some(true));
         object.optional("result", &self.result.clone().filter(|_| uncommitted));
         object.end();
     }
@@ -121,7 +134,12 @@ impl BatchCall {
         if let Some(arguments) = part.get("arguments") {
             self.arguments = arguments.to_raw();
         }
-        self.asked = part.flag("asked");
+        self.question = part.get("question").map(|question| Asked {
+            id: question.owned_at("id").unwrap_or_default(),
+            at: question.number_at("askedAt").unwrap_or_default(),
+        });
+        self.given = part.get("given").map(ToJson::to_raw);
+        self.announced = part.flag("announced");
         self.executed = part.flag("executed");
         self.status = match part.word("status") {
             "waiting" => CallStatus::Waiting,

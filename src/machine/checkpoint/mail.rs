@@ -1,11 +1,42 @@
 //! Letters and commands in a checkpoint.
 
-use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
+use crate::data::json::{FromJson, Map, ObjectWriter, ToJson, Value};
 use crate::data::list::ListWriter;
-use crate::rules::approval::read_decision;
+use crate::rules::approval::{ToolDecision, read_decision};
 use crate::words::message::AgentMessage;
 
 use crate::machine::input::{AgentCommand, Letter};
+
+impl AgentCommand {
+    /// Whether a checkpoint may have it: everything that cannot make a tool run.
+    pub(crate) fn is_believable(&self) -> bool {
+        match self {
+            AgentCommand::Resolve(answers) => {
+                answers.iter().all(|(_, decision)| matches!(decision, ToolDecision::Reject { .. }))
+            }
+            other => !other.is_decision(),
+        }
+    }
+
+    /// Whether the command is about a question.
+    pub(crate) fn is_decision(&self) -> bool {
+        matches!(
+            self,
+            AgentCommand::Resolve(_)
+                | AgentCommand::Refuse { .. }
+                | AgentCommand::ResolveTool { .. }
+                | AgentCommand::ResolveTools(_)
+        )
+    }
+}
+
+fn read_decisions(value: &Value) -> Result<Vec<(String, ToolDecision)>, String> {
+    let mut all = Vec::new();
+    for (id, decision) in value.as_object().map(Map::iter).into_iter().flatten() {
+        all.push((id.to_owned(), read_decision(decision)?));
+    }
+    Ok(all)
+}
 
 /// The receipt of a letter whose sender is gone.
 const SENDER_GONE: u64 = u64::MAX;
@@ -47,6 +78,18 @@ impl ToJson for AgentCommand {
         match self {
             AgentCommand::Steer(letter) => letter.write_command("steer", &mut object),
             AgentCommand::FollowUp(letter) => letter.write_command("follow_up", &mut object),
+            AgentCommand::Resolve(answers) => {
+                object.field("kind", "answer");
+                let mut all = ObjectWriter::new(object.key("answers"));
+                for (id, decision) in answers {
+                    all.field(id, decision);
+                }
+                all.end();
+            }
+            AgentCommand::Refuse { id, call_id, reason } => {
+                object.field("kind", "refuse").optional("id", id).optional("callId", call_id);
+                object.field("reason", reason);
+            }
             AgentCommand::ResolveTool { call_id, decision } => {
                 object.field("kind", "resolve").field("callId", call_id).field("decision", decision);
             }
@@ -78,15 +121,13 @@ impl FromJson for AgentCommand {
                 call_id: word("callId").to_owned(),
                 decision: read_decision(get("decision"))?,
             },
-            "resolve_all" => {
-                let mut all = Vec::new();
-                if let Value::Object(decisions) = get("decisions") {
-                    for (id, decision) in decisions.iter() {
-                        all.push((id.to_owned(), read_decision(decision)?));
-                    }
-                }
-                AgentCommand::ResolveTools(all)
-            }
+            "resolve_all" => AgentCommand::ResolveTools(read_decisions(get("decisions"))?),
+            "answer" => AgentCommand::Resolve(read_decisions(get("answers"))?),
+            "refuse" => AgentCommand::Refuse {
+                id: value.owned_at("id"),
+                call_id: value.owned_at("callId"),
+                reason: word("reason").to_owned(),
+            },
             "switch_model" => AgentCommand::SwitchModel,
             "clear_queues" => AgentCommand::ClearQueues,
             "cancel" => AgentCommand::Cancel(word("reason").into()),

@@ -13,12 +13,12 @@ use crate::data::json::{ObjectWriter, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
-use crate::rules::approval::ApprovalState;
+use crate::rules::approval::{ApprovalEntry, ApprovalState};
 use crate::rules::stream::{Assembler, ModelRequest};
 use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::AgentMessage;
 
-use super::batch::{Batch, BatchCall, CallStatus};
+use super::batch::{Asked, Batch, BatchCall, CallStatus};
 use super::checkpoint::answer::{read_stage, write_stage};
 use super::checkpoint::part::{FirstError, Part};
 use super::history::History;
@@ -50,12 +50,26 @@ impl LoopState {
         write_places(&self.history, &self.appended.messages, run.key("newMessages"));
         run.field("seen", &long(self.appended.seen));
         run.field("pending", &self.queues.pending).field("steering", &self.queues.steering);
-        run.field("followUp", &self.queues.follow_up).field("table", &self.approvals);
+        run.field("followUp", &self.queues.follow_up);
+        self.approvals.write_entries(run.key("table"));
         self.write_turn(run.key("turn"));
         let mut phase = ObjectWriter::new(run.key("phase"));
         self.write_phase(&mut phase, unannounced);
         phase.end();
         run.end();
+    }
+
+    /// Gives ids to the open questions of a checkpoint that was written before questions had any.
+    pub(crate) fn name_questions(&mut self, new_id: &dyn Fn() -> String) {
+        let LoopState { phase: Phase::Dispatching(batch), approvals, .. } = self else { return };
+        for (call, place) in batch.calls.iter_mut().zip(0..) {
+            let entry = approvals.entry(&call.block.call_id);
+            if call.question.is_none() && entry.is_some_and(ApprovalEntry::is_pending) {
+                let id = new_id();
+                batch.questions.insert(id.clone(), place);
+                call.question = Some(Asked { id, at: 0 });
+            }
+        }
     }
 
     fn write_turn(&self, out: &mut String) {
@@ -144,6 +158,8 @@ impl LoopState {
         state.queues.steering = run.letters("steering");
         state.queues.follow_up = run.letters("followUp");
         state.approvals = run.read("table");
+        // A decision is parked for the run in which it was made.
+        state.approvals.forget_parked();
         state.turn = read_turn(history, &run.part("turn"));
         state.phase = read_phase(history, &run.part("phase"));
         if let Phase::Dispatching(batch) = &state.phase {
@@ -156,6 +172,8 @@ impl LoopState {
             if !batch.calls.iter().filter(waits).all(is_open) {
                 run.report("table", "must hold the calls that wait");
             }
+        } else {
+            state.approvals.close();
         }
         match first_error.0.into_inner() {
             None => Ok(state),
@@ -264,6 +282,6 @@ fn empty_request() -> ModelRequest {
     }
 }
 
-pub(super) fn long(n: usize) -> u64 {
+pub(in crate::machine) fn long(n: usize) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
 }

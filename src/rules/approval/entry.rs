@@ -88,7 +88,7 @@ impl ApprovalEntry {
 
 impl ApprovalState {
     /// The state that a rule gives to a call.
-    pub(super) fn ruled(action: ToolApprovalAction) -> Self {
+    pub(crate) fn ruled(action: ToolApprovalAction) -> Self {
         let decision = match action {
             ToolApprovalAction::Ask => return ApprovalState::Pending,
             ToolApprovalAction::Approve => ToolDecision::Accept,

@@ -13,6 +13,6 @@ pub use entry::{ApprovalEntry, ApprovalGate, ApprovalState, ReadyCall};
 pub use policy::{
     ApprovalMode, ApprovalOptions, RuleNames, ToolApprovalAction, ToolApprovalPolicy, strip_tool_prefix,
 };
-pub use table::{ApprovalStateMachine, PendingCalls};
+pub use table::ApprovalStateMachine;
 
 pub use crate::words::event::DecisionSource;

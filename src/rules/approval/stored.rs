@@ -44,13 +44,25 @@ impl FromJson for ApprovalEntry {
 
 impl ToJson for ApprovalStateMachine {
     fn write_json(&self, out: &mut String) {
+        self.write(self.parked(), out);
+    }
+}
+
+impl ApprovalStateMachine {
+    /// Writes the table without the parked decisions: they are about this life of a run, and its reader would not believe
+    /// them.
+    pub(crate) fn write_entries(&self, out: &mut String) {
+        self.write(&Table::new(), out);
+    }
+
+    fn write(&self, parked: &Table<String, ToolDecision>, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         object.field("entries", self.entries());
-        let mut parked = ObjectWriter::new(object.key("parked"));
-        for (id, decision) in self.parked().iter() {
-            parked.field(id, decision);
+        let mut list = ObjectWriter::new(object.key("parked"));
+        for (id, decision) in parked.iter() {
+            list.field(id, decision);
         }
-        parked.end();
+        list.end();
         object.end();
     }
 }

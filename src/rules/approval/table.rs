@@ -48,20 +48,8 @@ pub struct ApprovalStateMachine {
     dispatched: usize,
     /// The number of undecided entries.
     pending: usize,
-    /// The indexes of the entries that waited for a decision and got one, in the order of the decisions.
-    decided: DecidedPlaces,
     /// Decisions for calls that no batch has had yet.
     parked: Table<String, ToolDecision>,
-}
-
-#[derive(Clone, Debug, Default, Eq)]
-struct DecidedPlaces(Vec<usize>);
-
-impl PartialEq for DecidedPlaces {
-    /// Always equal: a checkpoint does not keep in which order the decisions came.
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 impl ApprovalStateMachine {
@@ -107,6 +95,17 @@ impl ApprovalStateMachine {
         table
     }
 
+    /// Drops the decisions that no batch has had yet.
+    pub fn forget_parked(&mut self) {
+        self.parked.clear();
+    }
+
+    /// Replaces the entries; parked decisions remain.
+    pub(crate) fn refill(&mut self, entries: Vec<ApprovalEntry>) {
+        self.clear();
+        entries.into_iter().for_each(|entry| self.push(entry));
+    }
+
     /// Returns the decisions that no batch has had yet.
     pub(super) fn parked(&self) -> &Table<String, ToolDecision> {
         &self.parked
@@ -115,7 +114,6 @@ impl ApprovalStateMachine {
     fn clear(&mut self) {
         self.entries.clear();
         self.places.clear();
-        self.decided.0.clear();
         (self.dispatched, self.pending) = (0, 0);
     }
 
@@ -160,7 +158,6 @@ impl ApprovalStateMachine {
         let resolution = entry.resolve(decision, by)?;
         if resolution == Resolution::Applied {
             self.pending -= 1;
-            self.decided.0.push(place);
         }
         Ok(resolution)
     }
@@ -283,23 +280,6 @@ impl ApprovalStateMachine {
         left.iter().filter(|entry| entry.is_pending()).map(|entry| &entry.call)
     }
 
-    /// Brings a list of the calls that are waiting up to date. Decisions come one by one, and each must not cost more
-    /// the more calls wait, so only what was decided since is looked at.
-    pub(crate) fn update_pending(&self, known: &mut PendingCalls) {
-        let batch = self.entries.first().map(|entry| &*entry.call.call_id);
-        if known.batch.as_deref() != batch {
-            known.batch = batch.map(str::to_owned);
-            known.decided = self.decided.0.len();
-            let pending = self.entries.iter().enumerate().filter(|(_, entry)| entry.is_pending());
-            known.calls = pending.map(|(place, entry)| (place, entry.call.clone())).collect();
-            return;
-        }
-        for place in self.decided.0.get(known.decided..).unwrap_or_default() {
-            known.calls.remove(place);
-        }
-        known.decided = self.decided.0.len();
-    }
-
     /// Returns all calls of the batch, in the order of declaration.
     pub fn entries(&self) -> &[ApprovalEntry] {
         &self.entries
@@ -308,24 +288,6 @@ impl ApprovalStateMachine {
     /// Returns a call of the batch.
     pub fn entry(&self, call_id: &str) -> Option<&ApprovalEntry> {
         self.entries.get(self.place(call_id)?)
-    }
-}
-
-/// The calls of a batch that are waiting for a decision, as they were last looked at.
-#[derive(Clone, Debug, Default)]
-pub struct PendingCalls {
-    /// The id of the batch's first call, which is unique in the history.
-    batch: Option<String>,
-    /// The calls by their place in the batch.
-    calls: Table<usize, ToolCallBlock>,
-    /// How many decisions have been looked at.
-    decided: usize,
-}
-
-impl PendingCalls {
-    /// Returns the calls in the order of declaration.
-    pub fn iter(&self) -> impl Iterator<Item = &ToolCallBlock> {
-        self.calls.iter().map(|(_, call)| call)
     }
 }
 

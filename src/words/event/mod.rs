@@ -23,6 +23,7 @@ use crate::data::json::RawJson;
 
 use super::error::ErrorInfo;
 use super::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage};
+use super::question::Question;
 
 /// An event of a run. Cloning copies pointers, except for deltas.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +38,8 @@ pub enum AgentEvent {
         turn_index: u32,
         /// The part of an answer that had arrived. The answer is requested again.
         partial_message: Option<Rc<AssistantMessage>>,
-        /// Calls that wait for a decision.
-        pending_approvals: Vec<ToolCallBlock>,
+        /// The open questions about calls.
+        pending_approvals: Vec<Question>,
         /// Calls that were running. If the tool may run twice, the call runs again; the others get a result
         /// that says they were interrupted.
         running_tools: Vec<ToolCallBlock>,
@@ -93,15 +94,21 @@ pub enum AgentEvent {
     },
     /// A call needs a decision.
     ToolApprovalRequested {
+        /// The id of the question: a decision names it.
+        id: String,
         /// The id of the call.
         call_id: String,
         /// The name of the tool.
         tool_name: String,
         /// The arguments, as the policies left them.
         arguments: RawJson,
+        /// When the question was asked, in milliseconds since 1970.
+        asked_at: u64,
     },
     /// A call has been decided.
     ToolApprovalResolved {
+        /// The id of the question.
+        id: String,
         /// The id of the call.
         call_id: String,
         /// The name of the tool.
@@ -175,6 +182,8 @@ pub enum AgentEvent {
     },
     /// A command was refused; nothing has changed.
     CommandRefused {
+        /// The id of the question that the command answered, if it named one.
+        id: Option<String>,
         /// The id of the call that the command was about.
         call_id: Option<String>,
         /// Why the command was refused.

@@ -62,11 +62,14 @@ fn tool_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Stri
     Ok(Some(match kind {
         "tool_calls_proposed" => AgentEvent::ToolCallsProposed { calls: Vec::from_json(event.any("calls"))? },
         "tool_approval_requested" => AgentEvent::ToolApprovalRequested {
+            id: event.text("id"),
             call_id: event.text("callId"),
             tool_name: event.text("toolName"),
             arguments: event.raw("arguments"),
+            asked_at: event.number("askedAt"),
         },
         "tool_approval_resolved" => AgentEvent::ToolApprovalResolved {
+            id: event.text("id"),
             call_id: event.text("callId"),
             tool_name: event.text("toolName"),
             approved: event.flag("approved"),
@@ -108,9 +111,11 @@ fn other_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Str
         },
         "model_fallback" => AgentEvent::ModelFallback { from: event.text("from"), to: event.text("to") },
         "model_switched" => AgentEvent::ModelSwitched { from: event.text("from"), to: event.text("to") },
-        "command_refused" => {
-            AgentEvent::CommandRefused { call_id: event.optional("callId"), reason: event.text("reason") }
-        }
+        "command_refused" => AgentEvent::CommandRefused {
+            id: event.optional("id"),
+            call_id: event.optional("callId"),
+            reason: event.text("reason"),
+        },
         "state_changed" => AgentEvent::StateChanged { changes: event.raw("changes") },
         "cache_action" => AgentEvent::CacheAction {
             write: event.text("action") == "write",

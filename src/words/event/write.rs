@@ -44,8 +44,8 @@ impl AgentEvent {
             AgentEvent::ModelFallback { from, to } | AgentEvent::ModelSwitched { from, to } => {
                 object.field("from", from).field("to", to);
             }
-            AgentEvent::CommandRefused { call_id, reason } => {
-                object.optional("callId", call_id).field("reason", reason);
+            AgentEvent::CommandRefused { id, call_id, reason } => {
+                object.optional("id", id).optional("callId", call_id).field("reason", reason);
             }
             AgentEvent::StateChanged { changes } => drop(object.field("changes", changes)),
             AgentEvent::CacheAction { write, prefix_tokens } => {
@@ -67,12 +67,15 @@ impl AgentEvent {
     fn write_tool_members(&self, object: &mut ObjectWriter<'_>) {
         match self {
             AgentEvent::ToolCallsProposed { calls } => drop(object.field("calls", calls)),
-            AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments }
-            | AgentEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
+            AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, asked_at } => {
+                object.field("id", id).field("callId", call_id).field("toolName", tool_name);
+                object.field("arguments", arguments).field("askedAt", asked_at);
+            }
+            AgentEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
                 object.field("callId", call_id).field("toolName", tool_name).field("arguments", arguments);
             }
-            AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, by } => {
-                object.field("callId", call_id).field("toolName", tool_name);
+            AgentEvent::ToolApprovalResolved { id, call_id, tool_name, approved, by } => {
+                object.field("id", id).field("callId", call_id).field("toolName", tool_name);
                 object.field("approved", approved).field("by", by.as_str());
             }
             AgentEvent::ToolExecutionUpdate { call_id, tool_name, update } => {

@@ -5,7 +5,7 @@ import {
   openaiResponses, scripted, subagent, tool,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
-  type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type RawBlock,
+  type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Question, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
   type Policies, type PolicyContext, type ProviderOptions, type Receipt, type RunStopReason, type ScriptItem,
   type ServerName, type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
@@ -223,6 +223,8 @@ export async function live(): Promise<AgentResult> {
   agent.tools = [weather];
   is<readonly AgentMessage[]>(agent.messages);
   is<readonly ToolCallBlock[]>(agent.pendingApprovals);
+  is<readonly Question[]>(agent.pendingQuestions);
+  is<boolean>(agent.resolve("q", "approve"));
   is<boolean>(agent.isRunning);
   is<Usage>(agent.usage);
   // @ts-expect-error the history is the engine's

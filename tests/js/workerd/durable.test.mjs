@@ -56,7 +56,7 @@ test("a question waits without an alarm; who answers it wakes the object, and le
   const secondReceipt = agent.followUp("and more");
   assert.deepEqual(await ask("alarm"), { alarm: null, sleepers: 0 });
   // Commands are executed in order: once this one is answered, the letter is there.
-  await agent.resolveTool("nobody", "reject");
+  await assert.rejects(agent.resolveTool("nobody", "reject"), /no open question/);
   await evict();
   await evict();
   await agent.resolveTool("pay", "approve");

@@ -7,7 +7,8 @@
 //! tools   = each call exactly once: tool_execution_start? tool_execution_update* tool_execution_end
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 use std::rc::Rc;
 
 use turnwheel::event::{AgentEvent, RunStopReason, TurnEndReason};
@@ -37,6 +38,8 @@ pub struct Grammar {
     /// Set after a turn that no other turn may follow.
     last_turn: Option<TurnEndReason>,
     usage: Usage,
+    /// The ids of all questions that were ever asked.
+    questions: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -47,6 +50,8 @@ struct Turn {
     /// The calls of the message, in order.
     calls: Vec<String>,
     lanes: BTreeMap<String, Lane>,
+    /// Whether the turn comes from a checkpoint.
+    restored: bool,
 }
 
 #[derive(Default, PartialEq)]
@@ -61,6 +66,10 @@ enum Message {
 struct Lane {
     asked: u32,
     resolved: u32,
+    /// The id of the question that is open.
+    question: Option<String>,
+    /// Whether the call comes from a checkpoint: it may be asked about again.
+    restored: bool,
     starts: u32,
     end: Option<Rc<ToolResultMessage>>,
 }
@@ -73,12 +82,16 @@ impl Grammar {
         match event {
             AgentEvent::AgentStart => {
                 ensure!(self, !self.run, "a run in a run".to_owned());
-                let faults = std::mem::take(&mut self.faults);
-                *self = Grammar { faults, run: true, runs: self.runs + 1, ..Grammar::default() };
+                let (faults, questions) = (take(&mut self.faults), take(&mut self.questions));
+                *self = Grammar { faults, questions, run: true, runs: self.runs + 1, ..Grammar::default() };
             }
             // A resumed run continues where it was: everything after it joins what came before.
             AgentEvent::RunResumed { turn_index, .. } => {
                 ensure!(self, *turn_index == self.turn_index, format!("resumed in turn {turn_index}"));
+                if let Some(turn) = &mut self.turn {
+                    turn.restored = true;
+                    turn.lanes.values_mut().for_each(|lane| lane.restored = true);
+                }
             }
             AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
                 ensure!(self, self.turn.is_none(), "the run ends in a turn".to_owned());
@@ -132,17 +145,23 @@ impl Grammar {
                 let same = self.turn.as_ref().is_some_and(|turn| turn.calls == calls);
                 ensure!(self, same, format!("tool_calls_proposed {calls:?}"));
             }
-            AgentEvent::ToolApprovalRequested { call_id, .. } => {
+            AgentEvent::ToolApprovalRequested { id, call_id, .. } => {
+                let is_new = self.questions.insert(id.clone());
+                ensure!(self, is_new, format!("two questions have the id {id}"));
                 let fresh = self.lane(call_id, |lane| {
                     lane.asked += 1;
-                    lane.asked == 1 && lane.starts == 0 && lane.end.is_none()
+                    let first = lane.restored || (lane.asked == 1 && lane.starts == 0);
+                    let was_closed = lane.question.replace(id.clone()).is_none();
+                    first && was_closed && lane.asked == lane.resolved + 1 && lane.end.is_none()
                 });
                 ensure!(self, fresh, format!("tool_approval_requested {call_id}"));
             }
-            AgentEvent::ToolApprovalResolved { call_id, .. } => {
+            AgentEvent::ToolApprovalResolved { id, call_id, .. } => {
                 let open = self.lane(call_id, |lane| {
                     lane.resolved += 1;
-                    lane.asked == 1 && lane.resolved == 1 && lane.starts == 0
+                    lane.question.take().as_ref() == Some(id)
+                        && lane.asked == lane.resolved
+                        && (lane.starts == 0 || lane.restored)
                 });
                 ensure!(self, open, format!("tool_approval_resolved {call_id}"));
             }
@@ -187,7 +206,8 @@ impl Grammar {
         if !turn.calls.iter().any(|id| id == call_id) {
             return false;
         }
-        look(turn.lanes.entry(call_id.to_owned()).or_default())
+        let restored = turn.restored;
+        look(turn.lanes.entry(call_id.to_owned()).or_insert_with(|| Lane { restored, ..Lane::default() }))
     }
 
     fn end_message(&mut self, message: &Rc<AssistantMessage>) {

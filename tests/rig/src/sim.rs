@@ -23,6 +23,7 @@ use turnwheel::message::{
 };
 use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
 use turnwheel::ports::{AgentRunContext, Compaction, HookCall, HookStages, StreamFn};
+use turnwheel::question::Question;
 use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
 use turnwheel::state::SessionState;
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
@@ -103,7 +104,9 @@ pub fn play(seed: u64, disturbance: Disturbance) -> Played {
         steps: 0,
         trace: Vec::new(),
         receipts: BTreeMap::new(),
-        allowed: BTreeSet::new(),
+        asked: BTreeMap::new(),
+        allowed: BTreeMap::new(),
+        changed: BTreeSet::new(),
         delivered: Vec::new(),
         begun: BTreeSet::new(),
         orphans: Vec::new(),
@@ -129,8 +132,12 @@ struct Sim {
     trace: Vec<&'static str>,
     /// Receipts: open ones, and those that are settled.
     receipts: BTreeMap<u64, Option<Receipt>>,
-    /// Calls that were approved.
-    allowed: BTreeSet<String>,
+    /// What each open or decided question of this life of the run showed, by its id: the call, tool and arguments.
+    asked: BTreeMap<String, (String, String, RawJson)>,
+    /// Calls that were approved in this life of the run, with the question that was answered.
+    allowed: BTreeMap<String, String>,
+    /// Calls that were given other arguments than the model's.
+    changed: BTreeSet<String>,
     /// What the run appended.
     delivered: Vec<AgentMessage>,
     /// Calls whose tool has started.
@@ -142,10 +149,13 @@ struct Sim {
 }
 
 enum Running {
-    Prepare { overflow: bool },
+    Prepare {
+        overflow: bool,
+    },
     Infer(Script),
     Hook,
-    Approve,
+    /// The call that it is asked about.
+    Approve(String),
     Execute,
     Poll(Queue),
     Compact,
@@ -288,6 +298,14 @@ impl Sim {
             self.faults.push(format!("written again it differs\n{run}\n{again}"));
         }
         self.state = state;
+        // Only what is still open keeps its question; nothing that was approved counts any more.
+        self.allowed.clear();
+        let open = self.state.questions();
+        self.asked.retain(|id, (call_id, _, shown)| {
+            let is_open = |q: &Question| q.id == *id && q.call_id() == Some(call_id.as_str());
+            let same = |q: &Question| q.call.as_ref().is_some_and(|call| call.arguments == *shown);
+            open.iter().any(|question| is_open(question) && same(question))
+        });
         self.running.clear();
         self.cancelled.clear();
         for output in std::mem::take(&mut self.outputs) {
@@ -310,8 +328,12 @@ impl Sim {
         self.trace.push(event.name());
         self.grammar.take(event);
         match event {
-            AgentEvent::ToolApprovalResolved { call_id, approved: true, .. } => {
-                self.allowed.insert(call_id.clone());
+            AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, .. } => {
+                self.allowed.remove(call_id);
+                self.asked.insert(id.clone(), (call_id.clone(), tool_name.clone(), arguments.clone()));
+            }
+            AgentEvent::ToolApprovalResolved { id, call_id, approved: true, .. } => {
+                self.allowed.insert(call_id.clone(), id.clone());
             }
             AgentEvent::AgentEnd { messages, .. } => self.delivered.clone_from(messages),
             _ => {}
@@ -343,9 +365,9 @@ impl Sim {
                 Running::Infer(Script::default())
             }
             Effect::Hook(_) => Running::Hook,
-            Effect::Approve(_) => Running::Approve,
-            Effect::Execute { tool, call_id, .. } => {
-                self.check_execution(tool, &call_id);
+            Effect::Approve(request) => Running::Approve(request.call_id),
+            Effect::Execute { tool, call_id, arguments } => {
+                self.check_execution(tool, &call_id, &arguments);
                 Running::Execute
             }
             Effect::Poll(queue) => Running::Poll(queue),
@@ -357,7 +379,7 @@ impl Sim {
         }
     }
 
-    fn check_execution(&mut self, tool: usize, call_id: &str) {
+    fn check_execution(&mut self, tool: usize, call_id: &str, arguments: &RawJson) {
         let running = self.running.values().filter(|running| matches!(running, Running::Execute)).count() + 1;
         if self.rules.max_concurrent_tools.is_some_and(|limit| running > limit.max(1)) {
             self.faults.push(format!("{running} tools at once"));
@@ -375,8 +397,16 @@ impl Sim {
             self.rules.approval.policy.is_some() || self.rules.approval.mode == ApprovalMode::Bypassed;
         let asks = matches!(spec.requires_approval, ApprovalNeed::Always)
             || self.rules.approval.mode == ApprovalMode::Enabled;
-        if asks && !by_rule && !self.allowed.contains(call_id) {
+        let shown = self.allowed.get(call_id).and_then(|id| self.asked.get(id));
+        if asks && !by_rule && shown.is_none() {
             self.faults.push(format!("call {call_id} runs unasked"));
+        }
+        if let Some((asked, name, shown)) = shown
+            && (asked != call_id
+                || **name != *spec.schema.name
+                || (shown != arguments && !self.changed.contains(call_id)))
+        {
+            self.faults.push(format!("call {call_id} runs {arguments:?}, approved was {name} {shown:?}"));
         }
         if &*spec.schema.name == "denied" {
             self.faults.push("a denied tool runs".to_owned());
@@ -410,8 +440,11 @@ impl Sim {
                 let error = ErrorInfo::new(ErrorKind::Hook, "the hook failed");
                 (Reply::Hook(if failed { Err(error) } else { Ok(()) }), false)
             }
-            Running::Approve => {
+            Running::Approve(call_id) => {
                 let decided = if dice.chance(8) { Err("no".to_owned()) } else { Ok(decision(&dice)) };
+                if let Ok(ToolDecision::AcceptWith(_)) = decided {
+                    self.changed.insert(call_id.clone());
+                }
                 (Reply::Approved(decided), false)
             }
             Running::Execute if dice.chance(20) => {
@@ -471,12 +504,17 @@ impl Sim {
             8 => self.step(Input::Command(AgentCommand::SwitchModel)),
             9 => {
                 let call_id = (*self.dice.pick(&["a", "b", "a#2", "call_1"])).to_owned();
-                let decision = decision(&self.dice);
+                let decision = self.decision(&call_id);
                 self.step(Input::Command(AgentCommand::ResolveTool { call_id, decision }));
             }
+            10 if self.dice.chance(60) => self.answer_some(),
             10 => {
                 let ids = ["a", "b", "c"].map(str::to_owned);
-                let decisions = ids.into_iter().map(|id| (id, decision(&self.dice))).collect();
+                let mut decisions = Vec::new();
+                for id in ids {
+                    let decision = self.decision(&id);
+                    decisions.push((id, decision));
+                }
                 self.step(Input::Command(AgentCommand::ResolveTools(decisions)));
             }
             _ => {
@@ -484,6 +522,32 @@ impl Sim {
                 self.step(Input::Command(AgentCommand::Steer(empty)));
             }
         }
+    }
+
+    /// Answers questions by their ids: open ones, closed ones, and some that never were.
+    fn answer_some(&mut self) {
+        let mut ids: Vec<String> = self.state.questions().into_iter().map(|question| question.id).collect();
+        if self.dice.chance(50) {
+            ids.extend(self.asked.keys().next().cloned());
+        }
+        if self.dice.chance(10) {
+            ids.push("never".to_owned());
+        }
+        let mut answers = Vec::new();
+        for id in ids {
+            let call_id = self.asked.get(&id).map(|asked| asked.0.clone()).unwrap_or_default();
+            let decision = self.decision(&call_id);
+            answers.push((id, decision));
+        }
+        self.step(Input::Command(AgentCommand::Resolve(answers)));
+    }
+
+    fn decision(&mut self, call_id: &str) -> ToolDecision {
+        let decision = decision(&self.dice);
+        if let ToolDecision::AcceptWith(_) = decision {
+            self.changed.insert(call_id.to_owned());
+        }
+        decision
     }
 
     fn receipt(&mut self) -> u64 {
@@ -504,8 +568,14 @@ impl Sim {
         let pending = self.state.pending_approvals();
         match pending.get(self.dice.below(pending.len())) {
             Some(call) => {
-                let decision = decision(&self.dice);
                 let call_id = call.call_id.clone();
+                let decision = self.decision(&call_id);
+                if self.dice.chance(50) {
+                    let questions = self.state.questions();
+                    let question = questions.iter().find(|question| question.call_id() == Some(&call_id));
+                    let id = question.map_or_else(String::new, |question| question.id.clone());
+                    return self.step(Input::Command(AgentCommand::Resolve(vec![(id, decision)])));
+                }
                 self.step(Input::Command(AgentCommand::ResolveTool { call_id, decision }));
             }
             None => {

@@ -136,7 +136,7 @@ fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
             end
         }
         AgentEvent::ToolExecutionStart { call_id, tool_name, arguments }
-        | AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments } => {
+        | AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments, .. } => {
             json!({ "type": event.name(), "id": call_id, "name": tool_name, "arguments": value_of(arguments) })
         }
         AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, .. } => {
@@ -179,7 +179,7 @@ fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
         AgentEvent::TransferInitiated { to, reason } => {
             json!({ "type": "transfer_initiated", "target": to, "reason": reason })
         }
-        AgentEvent::CommandRefused { call_id, reason } => {
+        AgentEvent::CommandRefused { call_id, reason, .. } => {
             json!({ "type": "command_refused", "call": call_id, "reason": reason })
         }
         AgentEvent::ToolCallsProposed { .. }

@@ -66,6 +66,12 @@ async fn events_are_the_objects_of_the_package() {
     config.rules.include_requests = true;
     config.rules.retry =
         Rc::new(RetryConfig { initial_backoff_ms: 1, jitter: false, ..RetryConfig::default() });
+    // The package's host made one id before: that of the session.
+    let ids = std::cell::Cell::new(1);
+    config.rules.new_id = Rc::new(move || {
+        ids.set(ids.get() + 1);
+        format!("id-{}", ids.get())
+    });
     let prompt: AgentMessage =
         from_js(&js("{ role: 'user', content: [{ type: 'text', text: 'Look' }], timestamp: 5 }")).unwrap();
     let mut run =
@@ -106,7 +112,7 @@ async fn numbers_are_numbers_and_what_is_not_there_is_missing() {
     let delta = event_to_js(&AgentEvent::TurnStart { turn_index: 3 }, "r");
     assert_eq!(json(&delta), r#"{"type":"turn_start","turnIndex":3,"runId":"r"}"#);
     assert_eq!(
-        names_of(&to_js(&AgentEvent::CommandRefused { call_id: None, reason: String::new() })),
+        names_of(&to_js(&AgentEvent::CommandRefused { id: None, call_id: None, reason: String::new() })),
         "type,reason"
     );
 }

@@ -3,7 +3,7 @@
 // host passed in.
 
 import { fromCheckpoint } from "../checkpoint/read.js";
-import { jsonOf, kindOf, misuse, toDecision, toMessages } from "../shared.js";
+import { kindOf, misuse, toDecision, toMessages } from "../shared.js";
 import { Core } from "./core.js";
 
 /** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, StandardSchema, ToolDecision } from "../index.js" */
@@ -63,29 +63,33 @@ export class Agent {
     this.#core.clearQueues();
   }
 
+  /** @param {string} id @param {ToolDecision} answer */
+  resolve(id, answer) {
+    if (typeof id !== "string") throw misuse(`a question's id must be a text, got ${kindOf(id)}`);
+    return this.#decide([[id, toDecision(answer)]], true);
+  }
+
   /** @param {string} callId @param {ToolDecision} decision */
   resolveTool(callId, decision) {
     if (typeof callId !== "string") throw misuse(`a call's id must be a text, got ${kindOf(callId)}`);
-    this.#decide({ [callId]: toDecision(decision, callId) }, false);
+    return this.#decide([[callId, toDecision(decision, callId)]], false);
   }
 
   /** @param {{ [callId: string]: ToolDecision }} decisions */
   resolveTools(decisions) {
     if (typeof decisions !== "object" || decisions === null || Symbol.iterator in decisions) throw misuse(`the decisions must be an object, got ${kindOf(decisions)}`);
-    this.#decide(Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)])), true);
+    return this.#decide(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)]), false);
   }
 
-  /** @param {{ [callId: string]: ToolDecision }} decisions @param {boolean} all */
-  #decide(decisions, all) {
+  /** @param {[string, ToolDecision][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls */
+  #decide(decisions, byId) {
     // Before the first run there is no engine that could refuse them.
-    for (const [id, decision] of Object.entries(decisions)) {
+    for (const [id, decision] of decisions) {
       const { action, arguments: given } = /** @type {{ action?: string, arguments?: unknown }} */ (decision);
       const isObject = typeof given === "object" && !Array.isArray(given);
       if (action === "approve" && given !== undefined && !isObject) throw misuse(`the decision about \`${id}\`: the \`arguments\` of a decision must be an object, got ${kindOf(given)}`);
     }
-    const [[callId, decision] = []] = Object.entries(decisions);
-    const command = all ? { kind: "resolve_all", decisions } : { kind: "resolve", callId, decision };
-    this.#core.registration.postDecisions(jsonOf("the decision is", decisions), all, command);
+    return this.#core.decide(decisions, byId);
   }
 
   checkpoint() {
@@ -116,6 +120,10 @@ export class Agent {
 
   get messages() {
     return this.#core.history.messages;
+  }
+
+  get pendingQuestions() {
+    return this.#core.approvals.list();
   }
 
   get pendingApprovals() {

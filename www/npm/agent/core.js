@@ -2,6 +2,7 @@
 // The implementation of an agent, behind the public class `Agent`: it puts the parts together, begins and ends
 // runs, and writes checkpoints.
 
+import { openQuestions } from "../checkpoint/questions.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
@@ -18,7 +19,7 @@ import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
 /** @import { AgentError } from "../shared.js" */
-/** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema } from "../index.js" */
+/** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema, ToolDecision } from "../index.js" */
 /** @import { Scope } from "../boundary/engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
@@ -134,6 +135,32 @@ export class Core {
     return this.receipts.make((receipt) => this.registration.postMessage(followUp, text, command, receipt));
   }
 
+  /**
+   * Decides about open questions: all of them or none. Returns whether the decisions were accepted.
+   * @param {[string, ToolDecision][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls
+   */
+  decide(decisions, byId) {
+    const { approvals, registration, runs } = this;
+    /** @type {[string, ToolDecision][]} */
+    const decided = JSON.parse(jsonOf("the decision is", decisions));
+    if (this.disposed) throw misuse("the agent was disposed of");
+    const ids = decided.map(([key]) => approvals.idOf(key, byId));
+    const [missing] = decided.find((_, i) => ids[i] === undefined) ?? [];
+    if (missing === undefined && new Set(ids).size === ids.length) {
+      // A second answer is posted too: the run refuses it, and the listeners hear of it.
+      registration.postDecisions(Object.fromEntries(decided.map(([, decision], i) => [ids[i], decision])), true);
+      return approvals.answer(ids);
+    }
+    if (!runs.current && !runs.restored?.run) return false;
+    const isParked = !byId && missing !== undefined && this.options.earlyDecisions === "park";
+    const byCall = decided.map(([key, decision]) => [approvals.questions.get(key)?.callId ?? key, decision]);
+    const post = () => (isParked ? registration.postDecisions(Object.fromEntries(byCall), false) : registration.refuseDecision(byId ? "id" : "callId", missing ?? String(ids)));
+    // The engine must know of the run that it is about.
+    if (runs.current?.engineRun.handle === 0) runs.current.early.push(post);
+    else post();
+    return isParked;
+  }
+
   clearQueues() {
     this.registration.clearQueues();
     if (!this.runs.current) this.receipts.settleAll({ delivered: false, reason: "cleared" });
@@ -215,9 +242,7 @@ export class Core {
     // If the engine is ready, errors surface at once.
     const ready = registration.ready();
     if (ready instanceof Promise) ready.catch(() => {});
-    for (const entry of [state.run?.table?.entries ?? []].flat()) {
-      if (entry?.state === "pending" && entry.call) this.approvals.add(entry.call);
-    }
+    for (const question of openQuestions(state.run, this.history.messages)) this.approvals.add(question);
   }
 
   /** The state from a checkpoint that the engine must take over, as JSON. */

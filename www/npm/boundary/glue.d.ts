@@ -77,10 +77,9 @@ export interface Calls {
   input(size: number): number;
   
   /**
-   * Posts decisions to an agent: a JSON object from call id to decision. With `all`, either all of
-   * them take effect or none.
+   * Posts a command (JSON, as in a checkpoint) to an agent.
    */
-  post_decisions(agent: number, decisions: string, all: boolean): void;
+  post_command(agent: number, command: string): void;
   
   /**
    * Posts a message (JSON) to an agent. Returns the number of its receipt.

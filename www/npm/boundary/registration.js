@@ -4,9 +4,11 @@
 
 import { Scope, shared } from "./engine.js";
 import { needStack } from "./stack.js";
-import { misuse } from "../shared.js";
+import { complain, misuse } from "../shared.js";
+import { uuid } from "../host/uuid.js";
 import { callRule, validate } from "../rules/rules.js";
 
+/** @import { ToolDecision } from "../index.js" */
 /** @import { Core } from "../agent/core.js" */
 /** @import { Engine } from "./engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
@@ -145,7 +147,9 @@ export class Registration {
     return {
       wake: (/** @type {number} */ handle) => ref.deref()?.runs.byHandle.get(handle)?.poller.wake(),
       rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => callRule(core(), name, input),
-      validate: (/** @type {[string, string, string]} */ ...call) => validate(core(), ...call),
+      id: () => newId(ref.deref()),
+      forget: (/** @type {number} */ version) => void ref.deref()?.settings.tools.forget(version),
+      validate: (/** @type {[number, string, string, string]} */ ...call) => validate(core(), ...call),
       random: () => ref.deref()?.host.random() ?? 0,
     };
   }
@@ -192,9 +196,20 @@ export class Registration {
     this.post((glue) => glue.clear_queues(this.handle), { kind: "clear_queues" });
   }
 
-  /** @param {string} decisions JSON @param {boolean} all @param {object} command */
-  postDecisions(decisions, all, command) {
-    this.post((glue) => glue.post_decisions(this.handle, decisions, all), command);
+  /** @param {{ [id: string]: ToolDecision }} decisions @param {boolean} byId whether the keys are ids of questions, not of calls */
+  postDecisions(decisions, byId) {
+    this.#postCommand(byId ? { kind: "answer", answers: decisions } : { kind: "resolve_all", decisions });
+  }
+
+  /** Tells the listeners that a decision was refused. @param {"id" | "callId"} key @param {string} id of a question or a call */
+  refuseDecision(key, id) {
+    this.#postCommand({ kind: "refuse", [key]: id, reason: `no question is open about ${id}` });
+  }
+
+  /** @param {object} command */
+  #postCommand(command) {
+    const json = JSON.stringify(command);
+    this.post((glue) => glue.post_command(this.handle, json), command);
   }
 
   /** Sends changed settings. A run in progress uses them from its next turn on. */
@@ -229,6 +244,16 @@ export class Registration {
   checkpoint(now) {
     const { handle } = this;
     return handle !== 0 ? JSON.parse(this.call((glue) => glue.checkpoint(handle, 0, false, now))) : undefined;
+  }
+}
+
+/** The engine calls this, so it must not throw. @param {Core | undefined} core */
+function newId(core) {
+  try {
+    return core?.host.id() ?? uuid();
+  } catch (error) {
+    complain("turnwheel: host.id failed", error);
+    return uuid();
   }
 }
 

@@ -9,7 +9,7 @@
  * @property {string} runId
  * @property {number} turnIndex
  * @property {{ open: boolean, messageOpen: boolean }} turn
- * @property {{ kind: string, calls?: { result?: ToolResultMessage }[] }} phase
+ * @property {{ kind: string, place?: number, calls?: { result?: ToolResultMessage }[] }} phase
  * @property {{ entries?: { state: string, call?: ToolCallBlock }[] }} [table] of approvals
  */
 /**

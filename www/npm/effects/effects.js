@@ -46,8 +46,8 @@ const EFFECTS = {
     return key ?? (typeof modelKey === "function" && !run.abortion.isAsked ? await modelKey() : null) ?? null;
   },
 
-  async approve(run, _slot, { callId, toolName, arguments: args, requiresApproval }, { signal }) {
-    const request = { callId, toolName, arguments: args, requiresApproval, runId: run.runId };
+  async approve(run, _slot, { id, callId, toolName, arguments: args, requiresApproval }, { signal }) {
+    const request = { id, callId, toolName, arguments: args, requiresApproval, runId: run.runId };
     return toDecision(await run.core.options.approveTool?.(request, { signal }));
   },
 

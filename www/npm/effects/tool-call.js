@@ -20,14 +20,13 @@ export async function executeTool(run, slot, effect, state) {
   const { core } = run;
   const { tools } = core.settings;
   const { name, callId } = effect;
-  const prepared = tools.of(name);
+  const taken = tools.takeChecked(callId);
+  const prepared = taken?.prepared;
   await undefined;
   if (state.aborted) return;
   try {
-    if (!prepared) return { failed: `the tool \`${name}\` is not there any more` };
-    const check = tools.takeChecked(callId);
-    const checked = check instanceof Promise ? await check : check;
-    if (!checked) return { failed: `the arguments of \`${name}\` are not there any more` };
+    const checked = taken?.checked instanceof Promise ? await taken.checked : taken?.checked;
+    if (!prepared || !checked) return { failed: `the arguments of \`${name}\` are not there any more` };
     if ("error" in checked) return { invalid: limitError(checked.error) };
     const { definition, self } = prepared;
     const context = /** @type {PublicContext} */ (/** @type {unknown} */ (new ToolContext(run, slot, effect, state)));

@@ -1,35 +1,68 @@
 // @ts-check
-// The calls of a run that wait for a decision.
+// The open questions of a run, as far as its listeners were told.
 
-/** @import { AgentEvent, ToolCallBlock } from "../index.js" */
+/** @import { AgentEvent, Question } from "../index.js" */
 
 export class PendingApprovals {
   constructor() {
-    /** @type {Map<string, ToolCallBlock>} */
-    this.calls = new Map();
+    /** By id, in the order asked. @type {Map<string, Question>} */
+    this.questions = new Map();
+    /** The id of the last question about each call. @type {Map<string, string>} */
+    this.byCall = new Map();
+    /** The questions to which an answer was posted. @type {Set<string | undefined>} */
+    this.answered = new Set();
   }
 
   /** @param {AgentEvent} event */
   take(event) {
     if (event.type === "tool_approval_requested") {
-      const { callId, toolName } = event;
-      this.add({ type: "tool_call", callId, toolName, arguments: event.arguments });
-    } else if (event.type === "tool_approval_resolved") this.calls.delete(event.callId);
-    else if (event.type === "run_resumed") event.pendingApprovals.forEach((call) => this.add(call));
+      const { id, callId, toolName, askedAt } = event;
+      this.add({ type: "tool_call", callId, toolName, arguments: event.arguments, id, kind: "tool", path: [], askedAt });
+    } else if (event.type === "tool_approval_resolved") this.#remove(idOf(event));
+    else if (event.type === "run_resumed") {
+      const open = new Set(event.pendingApprovals.map(idOf));
+      for (const id of this.questions.keys()) if (!open.has(id)) this.#remove(id);
+      event.pendingApprovals.forEach((question) => this.add(question));
+    }
   }
 
-  /** @param {ToolCallBlock} call */
-  add(call) {
-    this.calls.set(call.callId, call);
+  /** @param {Question} question */
+  add(question) {
+    const id = idOf(question);
+    this.questions.set(id, { ...question, id });
+    this.byCall.set(question.callId, id);
   }
 
-  /** Replaces all. @param {readonly ToolCallBlock[]} calls */
-  replace(calls) {
-    this.calls.clear();
-    calls.forEach((call) => this.add(call));
+  /** @param {string} id */
+  #remove(id) {
+    const question = this.questions.get(id);
+    if (question && this.byCall.get(question.callId) === id) this.byCall.delete(question.callId);
+    this.questions.delete(id);
+    this.answered.delete(id);
+  }
+
+  /** Replaces all. @param {readonly Question[]} questions */
+  replace(questions) {
+    for (const list of [this.questions, this.byCall, this.answered]) list.clear();
+    questions.forEach((question) => this.add(question));
+  }
+
+  /** The id of the open question with this id, or about the call with this id. @param {string} key @param {boolean} [byId] only the former */
+  idOf(key, byId) {
+    return this.questions.has(key) ? key : byId ? undefined : this.byCall.get(key);
+  }
+
+  /** Notes that answers are posted together. Returns whether each is the first one; otherwise none counts. @param {(string | undefined)[]} ids */
+  answer(ids) {
+    if (ids.some((id) => this.answered.has(id))) return false;
+    for (const id of ids) this.answered.add(id);
+    return ids.length > 0;
   }
 
   list() {
-    return [...this.calls.values()];
+    return [...this.questions.values()];
   }
 }
+
+/** A server of before names no questions; then the call stands for its question. @param {{ id?: string, callId: string }} question */
+const idOf = ({ id, callId }) => id ?? callId;

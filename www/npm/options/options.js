@@ -50,7 +50,7 @@ const OPTIONS = {
   policies: all(POLICIES, "functions"),
   hooks: new OneOf("list", HOOKS),
   toolExecution: new OneOf("function", ["concurrent", "sequential", "priority"]),
-  gate: ["batch", "prefix"],
+  gate: ["batch", "prefix"], earlyDecisions: ["park", "refuse"],
   steering: { when: ["after_tool", "immediate"], inFlight: ["cancel", "finish"], delivery: DELIVERY, atStart: ["after_first_turn", "before_first_call"] },
   followUp: { delivery: DELIVERY },
   timeouts: all(["firstChunkMs", "chunkMs", "modelMs", "toolMs", "totalMs"], "number"),

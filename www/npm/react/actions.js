@@ -3,7 +3,7 @@
 
 import { misuse } from "../shared.js";
 
-/** @import { AgentResult, Input, JsonValue } from "../index.js" */
+/** @import { AgentResult, Input, JsonValue, ToolDecision } from "../index.js" */
 /** @import { AgentLike, QueuedInput } from "../react.js" */
 /** @import { AgentStore } from "./store.js" */
 /** @typedef {{ signal?: AbortSignal | undefined, runId?: string }} RunOptions */
@@ -30,10 +30,10 @@ export function makeActions(store) {
     // May be called after the component is gone; then there is nothing to stop.
     /** @param {unknown} [reason] */
     stop: (reason) => store.agent?.abort(reason),
-    /** @param {string} callId @param {{ [key: string]: JsonValue }} [given] */
-    approve: (callId, given) => void agentOf(store).resolveTool(callId, given === undefined ? "approve" : { action: "approve", arguments: given }),
-    /** @param {string} callId @param {string} [reason] */
-    deny: (callId, reason) => void agentOf(store).resolveTool(callId, reason === undefined ? "reject" : { action: "reject", reason }),
+    /** @param {string} id @param {{ [key: string]: JsonValue }} [given] */
+    approve: (id, given) => decide(store, id, given === undefined ? "approve" : { action: "approve", arguments: given }),
+    /** @param {string} id @param {string} [reason] */
+    deny: (id, reason) => decide(store, id, reason === undefined ? "reject" : { action: "reject", reason }),
   };
 }
 
@@ -41,6 +41,17 @@ export function makeActions(store) {
 function agentOf({ agent }) {
   if (!agent) throw misuse("the component of this agent is gone, and the agent with it; make the agent outside of it to keep it");
   return agent;
+}
+
+/**
+ * Answers the question that is shown: whoever clicked has seen that one, whatever the agent has asked since.
+ * @param {AgentStore} store @param {string} id of the question, or of the call @param {ToolDecision} decision
+ */
+function decide(store, id, decision) {
+  const agent = agentOf(store);
+  const shown = store.shown?.pendingApprovals.find((question) => question.id === id || question.callId === id);
+  if (shown?.id !== undefined && agent.resolve) agent.resolve(shown.id, decision);
+  else agent.resolveTool(id, decision);
 }
 
 /** Follows a run that the component started. @param {AgentStore} store @param {{ readonly result: Promise<AgentResult> }} run */

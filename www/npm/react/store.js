@@ -7,7 +7,7 @@ import { makeActions } from "./actions.js";
 import { nextFrame } from "./frame.js";
 import { ShownState } from "./state.js";
 
-/** @import { AgentMessage, ToolCallBlock, Usage } from "../index.js" */
+/** @import { AgentMessage, Question, Usage } from "../index.js" */
 /** @import { AgentCall, AgentLike, AgentView, ShownMessage, StreamingMessage, UseAgentOptions } from "../react.js" */
 /** @typedef {AgentView<AgentLike>} View */
 /**
@@ -116,7 +116,7 @@ export class AgentStore {
     const outbox = state.history.waiting();
     const streaming = state.streamingMessage();
     const calls = state.calls.list();
-    const pendingApprovals = reuseList(shown?.pendingApprovals, agent.pendingApprovals, (a, b) => a.callId === b.callId);
+    const pendingApprovals = reuseList(shown?.pendingApprovals, agent.pendingApprovals, (a, b) => a.callId === b.callId && a.id === b.id);
     const usage = reuseUsage(shown?.usage, agent.usage);
     const { error, stopReason, queued } = state;
     const status = statusOf(isRunning, error, pendingApprovals, calls, streaming);
@@ -187,7 +187,7 @@ class Attachment {
 }
 
 /**
- * @param {boolean} isRunning @param {unknown} error @param {readonly ToolCallBlock[]} pendingApprovals
+ * @param {boolean} isRunning @param {unknown} error @param {readonly Question[]} pendingApprovals
  * @param {readonly AgentCall[]} calls @param {StreamingMessage | undefined} streaming @returns {View["status"]}
  */
 function statusOf(isRunning, error, pendingApprovals, calls, streaming) {

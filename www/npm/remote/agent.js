@@ -63,14 +63,23 @@ export class RemoteAgent {
     return this.#link.command("clear-queues", {});
   }
 
+  /** @param {string} id @param {ToolDecision} answer */
+  resolve(id, answer) {
+    return this.#link.command("resolve", { question: id, decision: toDecision(answer) });
+  }
+
   /** @param {string} callId @param {ToolDecision} decision */
   resolveTool(callId, decision) {
-    return this.#link.command("resolve", { callId, decision: toDecision(decision, callId) });
+    // What is shown here is what is decided about, whatever the agent has asked since.
+    const question = this.#link.mirror.approvals.idOf(callId);
+    return this.#link.command("resolve", { callId, ...(question !== undefined && { question }), decision: toDecision(decision, callId) });
   }
 
   /** @param {{ [callId: string]: ToolDecision }} decisions */
   resolveTools(decisions) {
-    return this.#link.command("resolve", { decisions: Object.fromEntries(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)])) });
+    const { approvals } = this.#link.mirror;
+    const byQuestion = Object.entries(decisions).map(([id, decision]) => [approvals.idOf(id) ?? id, toDecision(decision, id)]);
+    return this.#link.command("resolve", { decisions: Object.fromEntries(byQuestion) });
   }
 
   /** @param {unknown} [reason] */
@@ -93,6 +102,10 @@ export class RemoteAgent {
 
   get messages() {
     return this.#link.mirror.messages;
+  }
+
+  get pendingQuestions() {
+    return this.#link.mirror.approvals.list();
   }
 
   get pendingApprovals() {

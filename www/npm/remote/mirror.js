@@ -5,7 +5,7 @@ import { addUsage, noUsage, PendingApprovals } from "../shared.js";
 import { protocolError } from "./check-event.js";
 import { SaidMessages } from "./history-change.js";
 
-/** @import { AgentEvent, AgentMessage, ToolCallBlock, Usage } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, Question, Usage } from "../index.js" */
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { HistoryChange } from "./history-change.js" */
 /**
@@ -13,7 +13,7 @@ import { SaidMessages } from "./history-change.js";
  * nobody knows; `ended` is the end of the last run, with the number of its messages.
  * @typedef {object} Snapshot
  * @property {AgentMessage[]} messages
- * @property {ToolCallBlock[]} pendingApprovals
+ * @property {Question[]} pendingApprovals
  * @property {Usage} usage
  * @property {{ runId: string, told: number | null, turnIndex?: number }} [run]
  * @property {string[]} openLetters the ids of posted messages that nobody has read yet
@@ -98,8 +98,6 @@ export class Mirror {
     if (event.type === "agent_start" || event.type === "run_resumed") {
       this.running = runId;
       if (this.starting === runId) this.starting = undefined;
-      // Of another run there are none left.
-      this.approvals.replace([]);
       this.said.endTurn();
     } else if (event.type === "agent_end") {
       if (this.running === runId) this.running = undefined;

@@ -129,18 +129,18 @@ export class UIMessages {
     return [...[...runningTools, ...pendingApprovals].map(inputOf), ...asks];
   }
 
-  /** @param {{ callId: string }} event @returns {Chunk[]} */
-  _tool_approval_requested({ callId }) {
+  /** @param {{ id: string, callId: string }} event @returns {Chunk[]} */
+  _tool_approval_requested({ id, callId }) {
     this.calls.pending.add(callId);
     if (!this.asksPeople) return [];
     this.calls.shown.add(callId);
-    return [{ type: "tool-approval-request", approvalId: callId, toolCallId: callId }];
+    return [{ type: "tool-approval-request", approvalId: id, toolCallId: callId }];
   }
 
   /** @param {EventOf<"tool_approval_resolved">} event */
-  _tool_approval_resolved({ callId, approved }) {
+  _tool_approval_resolved({ id, callId, approved }) {
     this.calls.pending.delete(callId);
-    return this.calls.shown.has(callId) ? [{ type: "tool-approval-response", approvalId: callId, approved }] : [];
+    return this.calls.shown.has(callId) ? [{ type: "tool-approval-response", approvalId: id, approved }] : [];
   }
 
   /** @param {EventOf<"tool_execution_start">} event @returns {Chunk[]} */

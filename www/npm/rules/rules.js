@@ -97,13 +97,13 @@ function postTurn(core, { known, rest, ...turn }) {
 }
 
 /** A call as text, for comparison. @param {any} call */
-function callText({ callId, toolName, arguments: args }) {
+export function callText({ callId, toolName, arguments: args }) {
   return JSON.stringify([callId, toolName, args]);
 }
 
-/** @param {Core} core @param {{ tool: string, arguments: unknown }} input */
-function requiresApproval(core, { tool, arguments: args }) {
-  const prepared = core.settings.tools.of(tool);
+/** @param {Core} core @param {{ tools: number, tool: string, arguments: unknown }} input */
+function requiresApproval(core, { tools, tool, arguments: args }) {
+  const prepared = core.settings.tools.of(tools, tool);
   if (!prepared) return;
   const { definition, self, check } = prepared;
   const rule = definition.requiresApproval ?? definition.needsApproval;
@@ -117,18 +117,19 @@ function requiresApproval(core, { tool, arguments: args }) {
 /**
  * Validates the arguments of a call, and keeps the schema's output until the tool
  * starts. Returns what is wrong.
- * @param {Core} core @param {string} callId @param {string} toolName @param {string} json
+ * @param {Core} core @param {number} version of the tools @param {string} callId @param {string} toolName @param {string} json
  * @returns {string | undefined}
  */
-export function validate(core, callId, toolName, json) {
+export function validate(core, version, callId, toolName, json) {
   const { tools, output } = core.settings;
   return callHost(core, () => {
     const args = JSON.parse(json);
-    if (toolName === OUTPUT_TOOL && !tools.byName.has(toolName)) return output.take(args);
-    const answer = tools.of(toolName)?.check(args);
-    if (!answer) return `the tool \`${toolName}\` is not there any more`;
+    const prepared = tools.of(version, toolName);
+    if (toolName === OUTPUT_TOOL && !prepared) return output.take(args);
+    if (!prepared) return `the tool \`${toolName}\` is not there any more`;
+    const answer = prepared.check(args);
     if ("error" in answer) return limitError(answer.error);
     // An asynchronous schema is awaited when the tool starts.
-    tools.checked.set(callId, handled(answer));
+    tools.checked.set(callId, { prepared, checked: handled(answer) });
   });
 }

@@ -90,7 +90,7 @@ function entries(engine) {
 }
 
 /** In place of what the engine calls: the host's rules are asked once, by the run itself. */
-const NOBODY = { wake() {}, rule: refuse, validate: refuse, random: refuse };
+const NOBODY = { wake() {}, forget() {}, rule: refuse, validate: refuse, random: refuse, id: refuse };
 
 /** @returns {never} */
 function refuse() {

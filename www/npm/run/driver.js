@@ -45,6 +45,8 @@ export class Driver {
     this.ending = new Ending();
     /** The first request, if it was sent before the engine was there. @type {import("./ahead.js").Ahead | undefined} */
     this.ahead = undefined;
+    /** Decisions that came before the run began. @type {(() => void)[]} */
+    this.early = [];
     this.run = new AgentRun(this, this.ending.result);
     this.abortion = new Abortion(signal, (reason) => this.abort(reason));
     queueMicrotask(() => this.#start(promptJson));
@@ -60,6 +62,7 @@ export class Driver {
       const ready = core.registration.ready();
       engineRun.begin(ready instanceof Promise ? await this.#loaded(ready, promptJson) : ready, promptJson);
       core.runs.restored = undefined;
+      for (const post of this.early) post();
       core.runs.byHandle.set(engineRun.handle, this);
       origin.restoreTurn(this.fold);
       if (abortion.text !== undefined) engineRun.abortAtStart(abortion.text);

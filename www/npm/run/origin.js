@@ -1,6 +1,8 @@
 // @ts-check
 // Where a run comes from: a prompt, the history alone, or a checkpoint.
 
+import { believable } from "../checkpoint/questions.js";
+
 /** @import { AgentEvent, AgentMessage } from "../index.js" */
 /** @import { RestoredRun } from "../checkpoint/format.js" */
 /** @import { Fold } from "../events/fold.js" */
@@ -35,7 +37,7 @@ export class Origin {
    * @param {Extract<AgentEvent, { type: "run_resumed" }>} event @param {string} runId @returns {AgentEvent[]}
    */
   resume(event, runId) {
-    const undelivered = (this.restored?.untold ?? []).map((stored) => ({ ...stored, runId }));
+    const undelivered = believable(this.restored?.untold ?? [], event.pendingApprovals).map((stored) => ({ ...stored, runId }));
     this.restored = undefined;
     for (const stored of undelivered) {
       if (!("turnIndex" in stored)) continue;

@@ -1,6 +1,8 @@
 // @ts-check
 // The commands for an agent: each is executed once per id, however often it is sent.
 
+import { kindOf } from "../shared.js";
+import { AskedCalls } from "./asked-calls.js";
 import { json, RequestError } from "./errors.js";
 import { checkInput } from "./input.js";
 import { bytesOf } from "./letters.js";
@@ -17,7 +19,7 @@ import { Replies } from "./replies.js";
 /** @typedef {Exclude<AgentCommand, "events" | "state">} CommandName */
 /**
  * A command as it was sent; of its members only these have been checked.
- * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, callId?: any, decision?: any, decisions?: any }} Command
+ * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, question?: any, callId?: any, decision?: any, decisions?: any }} Command
  */
 /** @typedef {Record<string, unknown>} Reply */
 
@@ -30,6 +32,7 @@ export class Commands {
     this.feed = feed;
     this.options = options;
     this.host = host;
+    this.asked = new AskedCalls(agent, feed.log.last > feed.log.first);
     this.throttle = new Throttle(limits.commandsPerMinute, host.now);
     this.room = new Room(limits.historyBytes, limits.queueBytes);
     this.replies = new Replies(feed, limits.commandIds, host.now);
@@ -117,6 +120,11 @@ export class Commands {
     throw new RequestError(409, "misuse", `there was a run with the id ${JSON.stringify(runId)} already; every run needs an id of its own`);
   }
 
+  /** @param {boolean} isAccepted */
+  checkAccepted(isAccepted) {
+    if (!isAccepted) throw new RequestError(409, "misuse", "no open question has this id: it was answered, or it belongs to a run that is over");
+  }
+
   checkRoom() {
     this.room.check(this.agent.messages, this.feed.letters.bytes);
   }
@@ -180,13 +188,20 @@ export const COMMANDS = {
     // The others have a receipt of the agent's.
     for (const { id } of feed.letters.foreign()) feed.settle(id, { delivered: false, reason: "cleared" });
   },
-  resolve({ agent }, { callId, decision, decisions }) {
-    if (decisions === undefined) {
-      if (typeof callId !== "string") throw new RequestError(400, "misuse", "a decision needs the `callId` that it is about");
-      return agent.resolveTool(callId, decision);
+  resolve(commands, { question, callId, decision, decisions }) {
+    const { agent } = commands;
+    if (question !== undefined) {
+      if (typeof question !== "string") throw new RequestError(400, "misuse", "`question` must be the id of the question that the decision answers");
+      return commands.checkAccepted(agent.resolve(question, decision));
     }
-    if (typeof decisions !== "object" || decisions === null || Array.isArray(decisions)) throw new RequestError(400, "misuse", "`decisions` must be an object, with a decision for each call's id");
-    agent.resolveTools(decisions);
+    if (decisions === undefined) {
+      if (typeof callId !== "string") throw new RequestError(400, "misuse", "a decision needs the `question` that it answers, or the `callId` that it is about");
+      commands.asked.check([callId]);
+      return commands.checkAccepted(agent.resolveTool(callId, decision));
+    }
+    if (kindOf(decisions) !== "an object (Object)") throw new RequestError(400, "misuse", "`decisions` must be an object, with a decision for each question's id");
+    commands.asked.check(Object.keys(decisions));
+    commands.checkAccepted(agent.resolveTools(decisions));
   },
   abort({ agent, currentRunId }, { reason, runId }) {
     // Ignored for a run that is not the current one.

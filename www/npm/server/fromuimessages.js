@@ -10,7 +10,7 @@ import { kindOf, misuse, noUsage } from "../shared.js";
 /**
  * Converts the messages of useChat.
  * @param {any[]} messages
- * @returns {{ prompt: UserMessage | undefined, decisions: { [callId: string]: ToolDecision }, messages: AgentMessage[] }}
+ * @returns {{ prompt: UserMessage | undefined, decisions: { [questionId: string]: ToolDecision }, messages: AgentMessage[] }}
  */
 export function fromUIMessages(messages) {
   if (!Array.isArray(messages)) throw misuse(`fromUIMessages takes the messages that useChat posts, got ${kindOf(messages)}`);
@@ -30,15 +30,15 @@ export function fromUIMessages(messages) {
 /** @param {any} part */
 const isTool = ({ type }) => type === "dynamic-tool" || type.startsWith("tool-");
 
-/** The user's decisions on the approval requests of the last answer. @param {any} message */
+/** The user's decisions on the approval requests of the last answer, by the ids of the questions. @param {any} message */
 function decisionsOf(message) {
   /** @type {Record<string, ToolDecision>} */
   const decisions = {};
   for (const { state, toolCallId, approval } of message?.parts.filter(isTool) ?? []) {
     if (state !== "approval-responded") continue;
     // Anything but an explicit yes is a no.
-    const { approved, reason } = approval ?? {};
-    decisions[toolCallId] = approved === true ? "approve" : { action: "reject", ...(reason && { reason }) };
+    const { id = toolCallId, approved, reason } = approval ?? {};
+    decisions[id] = approved === true ? "approve" : { action: "reject", ...(reason && { reason }) };
   }
   return decisions;
 }

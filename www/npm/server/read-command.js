@@ -14,7 +14,7 @@ const MAX_ID = 200;
 /** What each command may have besides its id. @type {Record<CommandName, string[]>} */
 const MEMBERS = {
   prompt: ["input", "runId"], continue: ["runId"], steer: ["input"], "follow-up": ["input"],
-  resolve: ["callId", "decision", "decisions"], abort: ["reason", "runId"], reset: [], "clear-queues": [],
+  resolve: ["question", "callId", "decision", "decisions"], abort: ["reason", "runId"], reset: [], "clear-queues": [],
 };
 
 /** @param {Request} request @param {number} limit in bytes @returns {Promise<Command>} */

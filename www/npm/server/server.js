@@ -73,6 +73,7 @@ class AgentServer {
     this.commands.restore();
     this.unsubscribe = agent.subscribe((event) => {
       if (event.type === "agent_start" || event.type === "run_resumed") this.commands.currentRunId = event.runId;
+      this.commands.asked.take(event);
       this.feed.take(event);
     }, { keep: true });
   }

@@ -6,6 +6,10 @@ import { prepare } from "./tool.js";
 
 /** @import { Checked } from "./schema.js" */
 /** @import { Prepared } from "./tool.js" */
+/**
+ * A call whose arguments were checked: the tool that did it, and the arguments as its schema returned them.
+ * @typedef {{ prepared: Prepared, checked: Checked | Promise<Checked> }} CheckedCall
+ */
 
 export class ToolSet {
   /** @param {unknown} tools @param {boolean} namesMayRepeat if two tools share a name, the first one wins */
@@ -15,11 +19,16 @@ export class ToolSet {
     this.offered = [];
     /** @type {Map<string, Prepared>} */
     this.byName = new Map();
-    /** Tools that were removed; a turn in progress may still call them. @type {Map<string, Prepared>} */
-    this.former = new Map();
     /**
-     * The arguments as the schemas returned them, by call id; the tools receive these.
-     * @type {Map<string, Checked | Promise<Checked>>}
+     * The tools of every configuration that the engine holds. A turn keeps those that it began with, so that the
+     * definition that was asked about is the one that runs.
+     * @type {Map<number, Map<string, Prepared>>}
+     */
+    this.versions = new Map();
+    this.latest = 0;
+    /**
+     * By call id; the tool receives these arguments.
+     * @type {Map<string, CheckedCall>}
      */
     this.checked = new Map();
     this.set(tools);
@@ -27,17 +36,21 @@ export class ToolSet {
 
   /** @param {unknown} tools */
   set(tools) {
-    for (const [name, prepared] of this.byName) this.former.set(name, prepared);
     this.offered = toTools(tools, this.namesMayRepeat);
     this.byName = new Map(this.offered.map((prepared) => /** @type {const} */ ([prepared.definition.name, prepared])).reverse());
   }
 
-  /** @param {string} name */
-  of(name) {
-    return this.byName.get(name) ?? this.former.get(name);
+  /** @param {number} version @param {string} name */
+  of(version, name) {
+    return this.versions.get(version)?.get(name);
   }
 
-  /** Takes what became of a call's arguments. @param {string} callId @returns {Checked | Promise<Checked> | undefined} */
+  /** Nothing in the engine refers to this version any more. @param {number} version */
+  forget(version) {
+    this.versions.delete(version);
+  }
+
+  /** Takes what became of a call's arguments. @param {string} callId */
   takeChecked(callId) {
     const checked = this.checked.get(callId);
     this.checked.delete(callId);
@@ -45,7 +58,7 @@ export class ToolSet {
   }
 
   endRun() {
-    this.former.clear();
+    for (const version of this.versions.keys()) if (version !== this.latest) this.forget(version);
     this.checked.clear();
   }
 
@@ -53,9 +66,10 @@ export class ToolSet {
     return this.offered.map(({ definition }) => definition);
   }
 
-  /** For the engine. */
+  /** For the engine: the tools, and the number of this version of them. */
   settings() {
-    return this.offered.map(toolSettings);
+    this.versions.set(++this.latest, this.byName);
+    return { tools: this.offered.map(toolSettings), toolsVersion: this.latest };
   }
 }
 

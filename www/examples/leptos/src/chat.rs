@@ -35,7 +35,7 @@ pub struct Line {
 
 #[derive(Clone)]
 pub struct Question {
-    pub call_id: String,
+    pub id: String,
     pub tool_name: String,
     pub arguments: String,
 }
@@ -84,10 +84,10 @@ impl Chat {
     }
 
     /// Answers a question: the call runs, or the model is told that the user refused.
-    pub fn decide(self, call_id: &str, is_allowed: bool) {
+    pub fn decide(self, id: &str, is_allowed: bool) {
         let refusal = ToolDecision::Reject { reason: Some("the user refused".to_owned()) };
         let decision = if is_allowed { ToolDecision::Accept } else { refusal };
-        self.agent.with_value(|agent| agent.resolve_tool(call_id, decision));
+        self.agent.with_value(|agent| agent.resolve(id, decision));
     }
 
     fn show(self, event: &AgentEvent) {
@@ -102,13 +102,13 @@ impl Chat {
                 self.lines.update(|lines| lines.retain(|line| Some(line.id) != void));
                 self.answer.set_value(None);
             }
-            AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments } => {
-                let (call_id, tool_name) = (call_id.clone(), tool_name.clone());
+            AgentEvent::ToolApprovalRequested { id, tool_name, arguments, .. } => {
+                let (id, tool_name) = (id.clone(), tool_name.clone());
                 let arguments = arguments.as_str().to_owned();
-                self.questions.update(|list| list.push(Question { call_id, tool_name, arguments }));
+                self.questions.update(|list| list.push(Question { id, tool_name, arguments }));
             }
-            AgentEvent::ToolApprovalResolved { call_id, .. } => {
-                self.questions.update(|list| list.retain(|question| question.call_id != *call_id));
+            AgentEvent::ToolApprovalResolved { id, .. } => {
+                self.questions.update(|list| list.retain(|question| question.id != *id));
             }
             AgentEvent::ToolExecutionEnd { result } => {
                 let _ = self.add("tool", &format!("{}: {}", result.tool_name, result.text()));

@@ -37,7 +37,7 @@ fn Conversation(chat: Chat) -> impl IntoView {
                 <li class=line.class>{line.text}</li>
             </For>
         </ol>
-        <For each=move || chat.questions.get() key=|question| question.call_id.clone() let(question)>
+        <For each=move || chat.questions.get() key=|question| question.id.clone() let(question)>
             <Ask chat question/>
         </For>
         <form on:submit=send>
@@ -56,13 +56,13 @@ fn Conversation(chat: Chat) -> impl IntoView {
 /// A call that waits for a person.
 #[component]
 fn Ask(chat: Chat, question: Question) -> impl IntoView {
-    let call_id = StoredValue::new(question.call_id);
+    let id = StoredValue::new(question.id);
     view! {
         <div class="question" role="group" aria-label="Approval">
             <p>{format!("May it call {} with {}?", question.tool_name, question.arguments)}</p>
-            <button on:click=move |_| chat.decide(&call_id.get_value(), true)>"Allow"</button>
+            <button on:click=move |_| chat.decide(&id.get_value(), true)>"Allow"</button>
             " "
-            <button on:click=move |_| chat.decide(&call_id.get_value(), false)>"Refuse"</button>
+            <button on:click=move |_| chat.decide(&id.get_value(), false)>"Refuse"</button>
         </div>
     }
 }

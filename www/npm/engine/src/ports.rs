@@ -265,8 +265,8 @@ impl Approver for JsApprover {
         _cancel: CancelToken,
     ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
         let effect = effect(EffectKind::Approve, |object| {
-            object.field("callId", &request.call_id).field("toolName", &request.tool_name);
-            object.field("arguments", &request.arguments);
+            object.field("id", &request.id).field("callId", &request.call_id);
+            object.field("toolName", &request.tool_name).field("arguments", &request.arguments);
             object.field("requiresApproval", &request.requires_approval);
         });
         ask(effect, ToolDecision::from_json)

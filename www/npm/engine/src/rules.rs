@@ -35,10 +35,19 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     pub fn validate(
         this: &Host,
+        tools: u32,
         call_id: &str,
         tool_name: &str,
         arguments: &str,
     ) -> Result<Option<String>, JsValue>;
+
+    /// Returns a new id.
+    #[wasm_bindgen(method)]
+    pub fn id(this: &Host) -> String;
+
+    /// Says that nothing refers to this version of the tools any more.
+    #[wasm_bindgen(method)]
+    pub fn forget(this: &Host, tools: u32);
 
     /// Returns a random number in [0, 1).
     #[wasm_bindgen(method)]
@@ -321,22 +330,39 @@ pub(super) fn partition(
 }
 
 /// Asks the tool's own function whether a call needs approval.
-pub(super) fn requires_approval(host: Host, tool: String) -> impl Fn(&RawJson) -> Result<bool, String> {
+pub(super) fn requires_approval(
+    tools: Rc<ToolsVersion>,
+    tool: String,
+) -> impl Fn(&RawJson) -> Result<bool, String> {
     move |arguments| {
         let mut input = String::new();
         let mut object = ObjectWriter::new(&mut input);
-        object.field("tool", &tool).field("arguments", arguments);
+        object.field("tools", &tools.number).field("tool", &tool).field("arguments", arguments);
         object.end();
-        Ok(call(&host, RuleName::RequiresApproval, &input)?.as_bool().unwrap_or(true))
+        Ok(call(&tools.host, RuleName::RequiresApproval, &input)?.as_bool().unwrap_or(true))
     }
 }
 
 /// Checks arguments against a tool's schema, in JavaScript.
 pub(super) fn validate(
-    host: Host,
+    tools: Rc<ToolsVersion>,
 ) -> impl Fn(&turnwheel::tool::ToolSpec, &turnwheel::message::ToolCallBlock) -> Result<(), String> {
     move |_, block| {
-        let error = host.validate(&block.call_id, &block.tool_name, block.arguments.as_str());
+        let (name, arguments) = (&block.tool_name, block.arguments.as_str());
+        let error = tools.host.validate(tools.number, &block.call_id, name, arguments);
         error.map_err(text_of)?.map_or(Ok(()), Err)
+    }
+}
+
+/// The tools of one configuration. A turn keeps its configuration, so a call meets the definition that was asked about,
+/// whatever the host has set since; JavaScript keeps these definitions until this is dropped.
+pub(super) struct ToolsVersion {
+    pub(super) host: Host,
+    pub(super) number: u32,
+}
+
+impl Drop for ToolsVersion {
+    fn drop(&mut self) {
+        self.host.forget(self.number);
     }
 }

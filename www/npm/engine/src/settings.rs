@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use turnwheel::approval::{ApprovalGate, ApprovalOptions};
 use turnwheel::config::{
-    AgentLoopConfig, CacheHints, InFlight, Model, QueueMode, Rules, SteeringRules, SteeringTime, Timeouts,
-    ToolExecutionPolicy,
+    AgentLoopConfig, CacheHints, EarlyDecisions, InFlight, Model, QueueMode, Rules, SteeringRules,
+    SteeringTime, Timeouts, ToolExecutionPolicy,
 };
 use turnwheel::error::{AgentError, ErrorKind};
 use turnwheel::json::{FromJson, RawJson, ToJson, Value};
@@ -25,7 +25,7 @@ use super::ports::{
 };
 use crate::protocol::{HookStage, OptionFunction, OptionPart};
 
-use super::rules::{self, Cached, Host};
+use super::rules::{self, Cached, Host, ToolsVersion};
 
 /// Models, each with the settings it was made from.
 pub(super) type Models = RefCell<Vec<(String, Model)>>;
@@ -55,14 +55,18 @@ pub(super) fn config(
         // The facade has checked this as well.
         return Err(misuse("there is no model; set `model`"));
     };
-    let mut config = AgentLoopConfig::new(first, Rc::new(JsTimer));
+    let ids = host.clone();
+    let mut config = AgentLoopConfig::with_ids(first, Rc::new(JsTimer), Rc::new(move || ids.id()));
     config.set_models(models);
+    let number = u32_at(settings, "toolsVersion").unwrap_or_default();
+    let version = Rc::new(ToolsVersion { host: host.clone(), number });
     let mut tools: Vec<Rc<dyn AgentTool>> = Vec::new();
     for entry in settings.list_at("tools") {
-        tools.push(Rc::new(JsTool(tool(entry, host)?)));
+        tools.push(Rc::new(JsTool(tool(entry, &version)?)));
     }
     // The facade has checked them.
     config.offer_tools(tools);
+    config.rules.validator = Some(Rc::new(rules::validate(version)));
     set_values(&mut config, settings)?;
     config.rules.cache = settings.get("cache").map(|entry| cache_hints(entry, cached));
     set_functions(&mut config, settings, host, cached, &has);
@@ -85,6 +89,8 @@ fn set_values(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), Agen
     if let Some(approval) = settings.get("approval") {
         rules.approval = ApprovalOptions::from_json(approval).map_err(misuse)?;
     }
+    let parks = text(settings, "earlyDecisions") == "park";
+    rules.early_decisions = if parks { EarlyDecisions::Park } else { EarlyDecisions::Refuse };
     rules.tool_execution = match text(settings, "toolExecution") {
         "sequential" => ToolExecutionPolicy::Sequential,
         "priority" => ToolExecutionPolicy::Priority,
@@ -158,7 +164,6 @@ fn set_functions(
 ) {
     rules::install(&mut config.rules, host, cached, has);
     rules::install_pre_dispatch(&mut config.rules, host, settings.number_at("preDispatch").unwrap_or(0));
-    config.rules.validator = Some(Rc::new(rules::validate(host.clone())));
     if has(OptionPart::ToolExecution.as_str()) {
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
     }
@@ -271,14 +276,14 @@ fn limits_of(value: &Value) -> &Value {
 }
 
 #[inline(never)]
-fn tool(value: &Value, host: &Host) -> Result<ToolSpec, AgentError> {
+fn tool(value: &Value, version: &Rc<ToolsVersion>) -> Result<ToolSpec, AgentError> {
     let parameters = value.get("parameters").map_or_else(RawJson::null, ToJson::to_raw);
     let name = text(value, "name");
     let mut spec = ToolSpec::new(name, text(value, "description"), parameters);
     spec.requires_approval = match value.get("requiresApproval") {
         Some(Value::Bool(true)) => ApprovalNeed::Always,
         Some(Value::String(_)) => {
-            ApprovalNeed::Depends(Rc::new(rules::requires_approval(host.clone(), name.to_owned())))
+            ApprovalNeed::Depends(Rc::new(rules::requires_approval(version.clone(), name.to_owned())))
         }
         _ => ApprovalNeed::Never,
     };

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 use turnwheel::agent::Agent;
-use turnwheel::approval::ToolDecision;
-use turnwheel::json::{FromJson, ObjectWriter, Value};
+use turnwheel::json::{FromJson, ObjectWriter};
+use turnwheel::machine::AgentCommand;
 use turnwheel::message::AgentMessage;
 
 use crate::bridge;
@@ -22,7 +22,7 @@ pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsVa
     let messages = read_messages(messages)?;
     let (cached, models) = (Cached::default(), Models::default());
     let config = settings::config(&parse(settings)?, &host, &cached, &models);
-    let agent = Agent::new(config.map_err(|error| thrown(&error))?, messages);
+    let agent = Agent::without_questions(config.map_err(|error| thrown(&error))?, messages);
     let entry = Rc::new(AgentEntry { agent, host, cached, models, settled: Rc::default() });
     let handle = next_handle();
     INSTANCE.with(|instance| instance.borrow_mut().agents.insert(handle, entry));
@@ -98,7 +98,7 @@ pub fn checkpoint(agent: u32, run: u32, is_end_emitted: bool, now: f64) -> Resul
 /// Restores the state of a checkpoint in a new agent, which already has the checkpoint's history.
 #[wasm_bindgen]
 pub fn agent_restore(handle: u32, state: &str) -> Result<(), JsValue> {
-    agent_entry(handle)?.agent.read_checkpoint(&parse(state)?, Vec::new()).map_err(misuse)
+    agent_entry(handle)?.agent.read_checkpoint(&parse(state)?).map_err(misuse)
 }
 
 /// Posts a message (JSON) to an agent. Returns the number of its receipt.
@@ -129,23 +129,10 @@ pub fn clear_queues(agent: u32) -> Result<(), JsValue> {
     Ok(())
 }
 
-/// Posts decisions to an agent: a JSON object from call id to decision. With `all`, either all of
-/// them take effect or none.
+/// Posts a command (JSON, as in a checkpoint) to an agent.
 #[wasm_bindgen]
-pub fn post_decisions(agent: u32, decisions: &str, all: bool) -> Result<(), JsValue> {
+pub fn post_command(agent: u32, command: &str) -> Result<(), JsValue> {
     let entry = agent_entry(agent)?;
-    let decisions = parse(decisions)?;
-    let Value::Object(decisions) = decisions else { return Err(misuse("decisions must be an object")) };
-    let mut read = Vec::with_capacity(decisions.len());
-    for (call_id, decision) in decisions {
-        let decision = ToolDecision::from_json(&decision)
-            .map_err(|text| misuse(["the decision about `", &call_id, "`: ", &text].concat()))?;
-        read.push((call_id, decision));
-    }
-    if all {
-        entry.agent.resolve_tools(read);
-    } else {
-        read.into_iter().for_each(|(call_id, decision)| entry.agent.resolve_tool(call_id, decision));
-    }
+    entry.agent.post(AgentCommand::from_json(&parse(command)?).map_err(misuse)?);
     Ok(())
 }

@@ -1,0 +1,67 @@
+//! The open questions of a run, as its listeners know them.
+
+use crate::words::event::AgentEvent;
+use crate::words::message::ToolCallBlock;
+use crate::words::question::Question;
+
+/// The open questions that the listeners were told of, in the order asked, each with whether an answer was posted. There
+/// are never more than calls in one answer.
+#[derive(Clone, Debug, Default)]
+pub struct OpenQuestions(Vec<(Question, bool)>);
+
+/// Takes an event that the listeners are told.
+pub(crate) type TrackQuestions = fn(&mut OpenQuestions, &AgentEvent);
+
+impl OpenQuestions {
+    /// See [`TrackQuestions`].
+    pub(crate) fn take(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, asked_at } => {
+                let call = ToolCallBlock {
+                    call_id: call_id.clone(),
+                    tool_name: tool_name.clone(),
+                    arguments: arguments.clone(),
+                    metadata: None,
+                };
+                if !self.is_open(id) {
+                    self.0.push((Question::about(call, id.clone(), *asked_at), false));
+                }
+            }
+            AgentEvent::ToolApprovalResolved { id, .. } => self.0.retain(|(question, _)| question.id != *id),
+            _ => {}
+        }
+    }
+
+    /// The questions of a checkpoint.
+    pub(crate) fn of(questions: Vec<Question>) -> Self {
+        OpenQuestions(questions.into_iter().map(|question| (question, false)).collect())
+    }
+
+    /// Returns the questions in the order in which they were asked.
+    pub fn iter(&self) -> impl Iterator<Item = &Question> {
+        self.0.iter().map(|(question, _)| question)
+    }
+
+    /// Returns the id of the open question about a call.
+    pub(crate) fn about(&self, call_id: &str) -> Option<&str> {
+        let question = self.iter().find(|question| question.call_id() == Some(call_id))?;
+        Some(&question.id)
+    }
+
+    /// Whether a question is open, answered or not.
+    pub(crate) fn is_open(&self, id: &str) -> bool {
+        self.iter().any(|question| question.id == id)
+    }
+
+    /// Notes that answers to these open questions are posted together. Returns whether each is the first one; otherwise
+    /// none of them counts.
+    pub(crate) fn answer(&mut self, ids: &[&str]) -> bool {
+        let is_new = |id: &&str| self.0.iter().any(|(question, answered)| question.id == **id && !answered);
+        let is_once = |id: &&str| ids.iter().filter(|other| *other == id).count() == 1;
+        let counts = !ids.is_empty() && ids.iter().all(|id| is_new(id) && is_once(id));
+        for (question, answered) in &mut self.0 {
+            *answered |= counts && ids.contains(&question.id.as_str());
+        }
+        counts
+    }
+}

@@ -1,0 +1,170 @@
+//! Calls from a checkpoint. Whoever wrote it may have had other rules, or may be anybody. So nothing starts on its word:
+//! the policies and the rules of this run see every call that has no result, and whatever they would ask about is asked,
+//! whatever was decided before. A question that is still open, and still shows what would run, stays the same question.
+
+use crate::data::json::RawJson;
+use crate::rules::approval::{
+    ApprovalEntry, ApprovalState, DecisionSource, ToolApprovalAction, ToolDecision,
+};
+use crate::words::message::ToolResultCause;
+
+use super::batch::{Batch, BatchCall, CallStatus, Ending};
+use super::input::Queue;
+use super::output::Effect;
+use super::step::Step;
+
+/// What becomes of a call from a checkpoint.
+enum Recheck {
+    /// It has its result.
+    Done,
+    /// It keeps its place among the calls that may run.
+    Queued,
+    /// It goes back into the table.
+    Table(ApprovalState),
+    /// The question about it stays open.
+    Open,
+    /// It is asked about anew.
+    Ask,
+}
+
+impl Step<'_> {
+    #[inline(never)]
+    pub(super) fn resume_batch(&mut self, mut batch: Box<Batch>) {
+        self.answer_filtered(&mut batch);
+        self.interrupt_unrepeatable(&mut batch);
+        let shown: Vec<RawJson> = batch.calls.iter().map(|call| call.arguments.clone()).collect();
+        match self.recheck_by_policies(&mut batch) {
+            Err(reason) => self.stop_batch(&mut batch, &reason),
+            Ok(()) => self.recheck_by_rules(&mut batch, &shown),
+        }
+        if batch.poll.take().is_some() {
+            let poll = self.start(Effect::Poll(Queue::Steering));
+            self.state.queues.polls.insert(poll, Queue::Steering);
+            batch.poll = Some(poll);
+        }
+        self.call_after_hooks(&mut batch);
+        self.advance(batch);
+    }
+
+    /// A call that was running gets its result, unless its tool may run twice and its batch is not about to end. Then it is
+    /// the first to start again.
+    fn interrupt_unrepeatable(&mut self, batch: &mut Batch) {
+        let mut again = Vec::new();
+        for place in 0..batch.calls.len() {
+            let Some(call) = batch.calls.get_mut(place) else { continue };
+            let tool = self.rules.tools.iter().position(|spec| *spec.schema.name == *call.block.tool_name);
+            call.tool = tool.unwrap_or(call.tool);
+            if let CallStatus::BeforeHook(_) | CallStatus::Running(..) = call.status {
+                call.status = CallStatus::Ready;
+                call.announced = true;
+                let spec = tool.and_then(|tool| self.rules.tools.get(tool));
+                if matches!(batch.ending, Ending::Normal) && spec.is_some_and(|spec| spec.idempotent) {
+                    again.push(place);
+                } else {
+                    self.settle(batch, place, ToolResultCause::Interrupted, "");
+                }
+            }
+        }
+        again.extend(batch.ready.drain(..));
+        batch.ready = again.into();
+    }
+
+    /// The policies see every call again, with the arguments that the model or a person gave it. What they add to the
+    /// conversation they have added before.
+    fn recheck_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
+        for call in batch.calls.iter_mut().filter(|call| !call.status.is_done()) {
+            let own = batch.answer.own_arguments.get(&call.block.call_id).unwrap_or(&call.block.arguments);
+            call.arguments = call.given.as_ref().unwrap_or(own).clone();
+        }
+        let injected = std::mem::take(&mut batch.injected);
+        let cleared = self.clear_by_policies(batch);
+        batch.injected = injected;
+        cleared
+    }
+
+    pub(super) fn close_open_question(&mut self, batch: &Batch, place: usize) {
+        let call = batch.calls.get(place);
+        let entry = call.and_then(|call| self.state.approvals.entry(&call.block.call_id));
+        if entry.is_some_and(ApprovalEntry::is_pending) {
+            self.close_question(batch, place, false, DecisionSource::Rule);
+        }
+    }
+
+    fn recheck_by_rules(&mut self, batch: &mut Batch, shown: &[RawJson]) {
+        let mut found = Vec::with_capacity(batch.calls.len());
+        for (place, shown) in shown.iter().enumerate() {
+            found.push(batch.calls.get(place).map_or(Recheck::Done, |call| self.recheck(call, shown)));
+        }
+        let asks_anew = found.iter().any(|found| matches!(found, Recheck::Ask));
+        let mut entries = Vec::new();
+        for (place, found) in found.iter_mut().enumerate() {
+            if asks_anew && matches!(found, Recheck::Queued) {
+                // The gate says which of them may start before the others are decided.
+                let by = DecisionSource::Rule;
+                *found = Recheck::Table(ApprovalState::Ready { decision: ToolDecision::Accept, by });
+            }
+            let state = match found {
+                Recheck::Done | Recheck::Queued => continue,
+                Recheck::Table(state) => state.clone(),
+                Recheck::Open | Recheck::Ask => ApprovalState::Pending,
+            };
+            if !matches!(found, Recheck::Open) {
+                self.close_open_question(batch, place);
+            }
+            let Some(call) = batch.calls.get_mut(place) else { continue };
+            // Nothing runs for it here.
+            call.status = CallStatus::Waiting;
+            entries.push(ApprovalEntry { call: call.effective().into_owned(), state });
+        }
+        self.state.approvals.refill(entries);
+        let is_queued = |place: &usize| matches!(found.get(*place), Some(Recheck::Queued));
+        batch.cleared.retain(is_queued);
+        batch.ready.retain(is_queued);
+        batch.groups.iter_mut().for_each(|group| group.retain(is_queued));
+        for (place, found) in found.iter().enumerate() {
+            self.act_on(batch, place, found);
+        }
+    }
+
+    /// What the rules of this run make of a call, in view of what the checkpoint says of it.
+    fn recheck(&self, call: &BatchCall, shown: &RawJson) -> Recheck {
+        if call.status.is_done() {
+            return Recheck::Done;
+        }
+        let action = self.ruling(&call.effective()).0;
+        let entry = self.state.approvals.entry(&call.block.call_id).map(|entry| &entry.state);
+        let is_same = call.arguments == *shown;
+        match (action, entry) {
+            (ToolApprovalAction::Deny, _) => Recheck::Table(ApprovalState::ruled(ToolApprovalAction::Deny)),
+            (_, Some(ApprovalState::Pending)) if is_same && call.question.is_some() => Recheck::Open,
+            (_, Some(ApprovalState::Pending)) => Recheck::Ask,
+            // Whoever said no, it is safe to believe.
+            (_, Some(ready @ ApprovalState::Ready { decision: ToolDecision::Reject { .. }, .. })) => {
+                Recheck::Table(ready.clone())
+            }
+            (ToolApprovalAction::Ask, _) => Recheck::Ask,
+            (_, Some(ready @ ApprovalState::Ready { .. })) => Recheck::Table(ready.clone()),
+            _ => Recheck::Queued,
+        }
+    }
+
+    fn act_on(&mut self, batch: &mut Batch, place: usize, found: &Recheck) {
+        match found {
+            Recheck::Done | Recheck::Table(_) => {}
+            // The tool may be a different version now, and what it makes of the arguments is not in a
+            // checkpoint. It is looked up again here, unless that happens anyway when its turn comes.
+            Recheck::Queued if self.is_grouped() => {}
+            Recheck::Queued => drop(self.check(batch, place)),
+            Recheck::Open | Recheck::Ask => {
+                let Some(call) = batch.calls.get(place) else { return };
+                let need = self.requires_approval(&call.effective());
+                if matches!(found, Recheck::Ask) {
+                    self.request_approval(batch, place, need);
+                } else if self.rules.has_approver {
+                    // Whoever was asked before, there is an approver now.
+                    self.ask_approver(batch, place, need);
+                }
+            }
+        }
+    }
+}

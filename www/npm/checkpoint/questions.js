@@ -1,0 +1,39 @@
+// @ts-check
+// The open questions of a checkpoint. What they show is taken from where the engine takes what it would run.
+
+import { callText } from "../rules/rules.js";
+
+/** @import { AgentEvent, AgentMessage, Question } from "../index.js" */
+/** @import { EngineRunState } from "./format.js" */
+
+/** @param {any} value @returns {any[]} */
+const listOf = (value) => (Array.isArray(value) ? value : []);
+
+/**
+ * A question without an id, of a checkpoint that was written before questions had any, is asked anew when the run goes on.
+ * @param {EngineRunState | undefined} run @param {readonly AgentMessage[]} messages @returns {Question[]}
+ */
+export function openQuestions(run, messages) {
+  const pending = new Set(listOf(run?.table?.entries).map((entry) => entry?.state === "pending" && entry.call?.callId));
+  const blocks = listOf(/** @type {any} */ (messages[run?.phase?.place ?? -1])?.content);
+  return listOf(run?.phase?.calls).flatMap((call) => {
+    const { id, askedAt = 0 } = call?.question ?? {};
+    const block = blocks.find(({ callId }) => callId === call?.callId);
+    return id && block && call.status !== "done" && pending.has(block.callId) ? { ...block, arguments: call.arguments ?? block.arguments, id, kind: "tool", path: [], askedAt } : [];
+  });
+}
+
+/**
+ * Leaves out the events of a checkpoint that would show an open question otherwise than it is, or as closed.
+ * @param {AgentEvent[]} events @param {readonly Question[]} open @returns {AgentEvent[]}
+ */
+export function believable(events, open) {
+  const byId = new Map(open.map((question) => [question.id, question]));
+  const closed = new Set(events.map((event) => event.type === "tool_approval_resolved" && event.id));
+  return events.filter((event) => {
+    if (event.type === "tool_approval_resolved") return !byId.has(event.id);
+    if (event.type !== "tool_approval_requested") return true;
+    const question = byId.get(event.id);
+    return question ? callText(event) === callText(question) : closed.has(event.id);
+  });
+}
