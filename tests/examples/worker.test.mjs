@@ -76,4 +76,8 @@ test("what is no conversation is refused with the reason, other paths are not th
     assert.match(await response.text(), text);
   }
   assert.equal((await fetch(new URL("/chat", address))).status, 404);
+  const send = (/** @type {any} */ init) => fetch(new URL("/chat", address), { method: "POST", duplex: "half", ...init });
+  for (const site of ["cross-site", "same-site", "none"]) assert.equal((await send({ body: "{}", headers: { "sec-fetch-site": site } })).status, 403, site);
+  assert.equal((await send({ body: "x".repeat(1_000_001) })).status, 413);
+  assert.equal((await send({ body: new Blob(["{}"]).stream() })).status, 413, "one whose length nobody says");
 });

@@ -40,10 +40,13 @@ export class Chat extends DurableAgent {
 export default {
   /** @param {Request} request @param {any} env */
   async fetch(request, env) {
-    const [, agents, name] = new URL(request.url).pathname.split("/");
+    const { hostname, pathname } = new URL(request.url);
+    const [, agents, name] = pathname.split("/");
     if (agents !== "agents" || !name) return Response.json({ error: { code: "invalid_request", message: "ask for /agents/NAME/state" } }, { status: 404 });
     // Authenticate the request here, and check that the user may access NAME.
     const { TOKEN } = env;
+    // Without a token it is closed, but for `wrangler dev` on this machine.
+    if (!TOKEN && hostname !== "localhost" && hostname !== "127.0.0.1") return Response.json({ error: { code: "auth", message: "the secret TOKEN is not set" } }, { status: 501 });
     if (TOKEN && request.headers.get("authorization") !== `Bearer ${TOKEN}`) return Response.json({ error: { code: "auth", message: "who asks is not allowed to" } }, { status: 401 });
     return env.CHAT.get(env.CHAT.idFromName(name)).fetch(request);
   },
