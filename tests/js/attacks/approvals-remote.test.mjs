@@ -40,8 +40,9 @@ test("a decision about nothing, too early, or of another run is 409", async () =
   assert.equal(await post("resolve", { question: 7, decision }), 400);
   await settle();
   assert.deepEqual([paid, agent.pendingApprovals.length], [[], 1]);
-  assert.equal(await post("resolve", { question: agent.pendingQuestions[0]?.id, decision }), 202);
-  assert.equal(await post("resolve", { question: agent.pendingQuestions[0]?.id, decision: "reject" }), 409);
+  const open = agent.pendingQuestions[0]?.id;
+  assert.equal(await post("resolve", { question: open, decision }), 202);
+  assert.equal(await post("resolve", { question: open, decision: "reject" }), 409);
   await agent.waitForIdle();
   assert.deepEqual(paid, [1000]);
 });

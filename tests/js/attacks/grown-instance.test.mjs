@@ -7,13 +7,21 @@ import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { getEngine } from "../../../pkg/core.js";
-import { Agent, call, deferred, readRun, scripted, settle, testTool, textOf } from "../kit.mjs";
+import { Agent, call, custom, deferred, readRun, scripted, settle, testTool, textOf } from "../kit.mjs";
 
 setFlagsFromString("--expose-gc");
 /** @type {() => void} */
 const gc = runInNewContext("gc");
 
 const MB = 2 ** 20;
+/** A model whose answers may have any length. @param {string[]} answers */
+const unlimited = (...answers) => custom("long", async function* () {
+  yield { type: "start" };
+  yield { type: "text_start", contentIndex: 0 };
+  yield { type: "text_delta", contentIndex: 0, delta: answers.shift() ?? "" };
+  yield { type: "text_end", contentIndex: 0 };
+  yield { type: "done", stopReason: "stop" };
+}, { limits: { answer: Infinity } });
 const engine = () => /** @type {any} */ (getEngine());
 const bytes = () => engine().memory.buffer.byteLength;
 
@@ -70,7 +78,7 @@ test("after 30 MB of answers and a moment of rest, the memory is free again, and
 });
 
 test("a large conversation is not carried to and fro", async () => {
-  const agent = new Agent({ model: scripted([{ text: "x".repeat(20 * MB) }, ...Array(20).fill("more")]) });
+  const agent = new Agent({ model: unlimited("x".repeat(20 * MB), ...Array(20).fill("more")) });
   await agent.prompt("Go");
   await settle();
   const engines = new Set();
@@ -147,7 +155,7 @@ test("an isolated agent's instance is replaced too", async () => {
   let made = 0;
   const { Instance } = WebAssembly;
   WebAssembly.Instance = /** @type {any} */ (new Proxy(Instance, { construct: (target, given) => (made++, Reflect.construct(target, given)) }));
-  const agent = new Agent({ model: scripted([{ text: "x".repeat(20 * MB) }, "small", "again"]), isolate: true });
+  const agent = new Agent({ model: unlimited("x".repeat(20 * MB), "small", "again"), isolate: true });
   await agent.prompt("Go");
   await settle();
   await agent.prompt("Go on");

@@ -25,7 +25,17 @@ export function withoutSecrets(thrown, mask) {
     // What cannot be searched may hold one.
   }
   const masked = new Error(mask(textOf(thrown)));
-  if (typeof thrown?.name === "string") masked.name = mask(thrown.name);
-  masked.stack = mask(String(thrown?.stack ?? masked));
+  masked.name = mask(read(thrown, "name") ?? masked.name);
+  masked.stack = mask(read(thrown, "stack") ?? String(masked));
   return masked;
+}
+
+/** A text of what was thrown, unless reading it throws. @param {any} thrown @param {string} name @returns {string | undefined} */
+function read(thrown, name) {
+  try {
+    const text = thrown?.[name];
+    return typeof text === "string" ? text : undefined;
+  } catch {
+    return undefined;
+  }
 }
