@@ -242,9 +242,16 @@ impl<'a> SseLine<'a> {
             b"data" => SseLine::Data(b""),
             b"event" => SseLine::Event(without_blank(value.strip_prefix(b":").unwrap_or(value))),
             b"id" | b"retry" => SseLine::PassedOver,
+            _ if is_cut_field(line) => SseLine::PassedOver,
             _ => SseLine::Stray(line),
         }
     }
+}
+
+/// Whether a connection that broke inside the name of a field leaves this. It must not be taken for text in place
+/// of a stream, after which nobody would ask again.
+fn is_cut_field(line: &[u8]) -> bool {
+    [&b"data"[..], b"event", b"retry"].iter().any(|name| name.starts_with(line))
 }
 
 fn without_blank(value: &[u8]) -> &[u8] {
@@ -319,6 +326,23 @@ mod tests {
         parser.feed(body, |_| count += 1).unwrap();
         parser.finish(|_| count += 1).unwrap();
         assert_eq!((count, parser.stray().as_str()), (1, "{\n  \"error\": {\"code\": 429}\n}"));
+    }
+
+    #[test]
+    fn a_field_whose_name_was_cut_is_no_text_beside_the_events() {
+        for (body, stray) in [
+            ("d", ""),
+            ("event: a\nda", ""),
+            ("data: a\n\neven", ""),
+            ("r", ""),
+            ("dat:", "dat:"),
+            ("date", "date"),
+        ] {
+            let mut parser = SseParser::default();
+            parser.feed(body.as_bytes(), |_| ()).unwrap();
+            parser.finish(|_| ()).unwrap();
+            assert_eq!(parser.stray(), stray, "{body}");
+        }
     }
 
     #[test]

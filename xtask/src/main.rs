@@ -11,6 +11,7 @@ mod players;
 mod release;
 mod run;
 mod setup;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -99,6 +100,12 @@ const COMMANDS: &[Command] = &[
         usage: "fuzz [TARGET...] [--minutes N | --seconds N] [--seed N]",
         about: "feeds damaged recordings to every decoder, the readers of SSE and JSON: ten minutes each, or as told",
         run: players::fuzz,
+    },
+    Command {
+        name: "soak",
+        usage: "soak [--minutes N | --seconds N] [--seed N] [--life ID] [--only A,B] [--hosts n,v,w] [--lives N] [--at-once N] [--patience SECONDS] [--sabotage NAME] [--verbose]",
+        about: "agents by the hundred against a server that does everything wrong, with kills and restores: prints a ledger, and fails unless all of it holds; a minute, or as told",
+        run: soak::run,
     },
     // A further command is a module with `pub fn run(args: &[String]) -> Result<ExitCode>` and an entry
     // here; CI runs it if test.rs has a row for it.
