@@ -116,20 +116,14 @@ impl Secrets {
 
     /// Compares a place of a text with all secrets.
     fn find(&self, text: &[u8], start: usize, mode: Mode) -> Found {
+        // Only error texts are cut by limits.
+        let shortest = if mode == Mode::Error { SHORTEST_CUT } else { usize::MAX };
         let mut found = Found::Nothing;
         for (needle, in_answers) in &self.needles {
             if mode != Mode::Error && !in_answers {
                 continue;
             }
-            found = match (found, compare(needle, text, start)) {
-                (known, Found::Nothing) => known,
-                (Found::Whole(a), Found::Whole(b)) => Found::Whole(a.max(b)),
-                (Found::Part(a, to), Found::Part(b, end)) => Found::Part(a.max(b), to.min(end)),
-                // A longer one may still come.
-                (Found::Whole(_), part @ Found::Part(..)) if mode == Mode::Piece => part,
-                (part @ Found::Part(..), Found::Whole(_)) if mode == Mode::Piece => part,
-                (whole @ Found::Whole(_), _) | (_, whole) => whole,
-            };
+            found = found.or(compare(needle, 0, text, start, shortest), mode == Mode::Piece);
         }
         found
     }
@@ -150,21 +144,51 @@ impl Secrets {
     }
 }
 
-fn compare(needle: &[u8], text: &[u8], start: usize) -> Found {
-    let mut at = start;
-    for (matched, wanted) in needle.iter().enumerate() {
-        let rest = text.get(at..).unwrap_or_default();
-        match unit(rest, *wanted) {
-            Unit::Fits(length) => at += length,
-            Unit::Cut => return Found::Part(matched, at),
-            Unit::Differs if matched < SHORTEST_CUT => return Found::Nothing,
-            Unit::Differs => {
-                // An escape may have been cut too.
-                let escape = if rest.first().is_some_and(|byte| is_mark(*byte)) { LONGEST } else { 1 };
-                let cut = rest.windows(CUT.len()).take(escape).position(|part| part == CUT);
-                return cut.map_or(Found::Nothing, |cut| Found::Whole(at + cut));
+impl Found {
+    /// Returns the better of two, where a longer secret may still come, or where it may not.
+    fn or(self, other: Found, may_come: bool) -> Found {
+        match (self, other) {
+            (known, Found::Nothing) | (Found::Nothing, known) => known,
+            (Found::Whole(a), Found::Whole(b)) => Found::Whole(a.max(b)),
+            (Found::Part(a, to), Found::Part(b, end)) => Found::Part(a.max(b), to.min(end)),
+            (whole @ Found::Whole(_), part) | (part, whole) => {
+                if may_come { part } else { whole }
             }
         }
     }
+}
+
+/// Compares a secret with a text, from a character of the secret on. From `shortest` characters on, what stands before
+/// the mark of a cut is one.
+fn compare(needle: &[u8], from: usize, text: &[u8], start: usize, shortest: usize) -> Found {
+    let mut at = start;
+    for (matched, wanted) in needle.iter().enumerate().skip(from) {
+        let rest = text.get(at..).unwrap_or_default();
+        if is_mark(*wanted) && matched > 0 {
+            let ways = (0..4).map(|other| match unit(rest, *wanted, other) {
+                Unit::Fits(length) => compare(needle, matched + 1, text, at + length, shortest),
+                other => end(other, rest, at, matched, matched >= shortest),
+            });
+            return ways.fold(Found::Nothing, |found, way| found.or(way, false));
+        }
+        match unit(rest, *wanted, 0) {
+            Unit::Fits(length) => at += length,
+            other => return end(other, rest, at, matched, matched >= shortest),
+        }
+    }
     Found::Whole(at)
+}
+
+/// What is found where the text stops to match.
+fn end(unit: Unit, rest: &[u8], at: usize, matched: usize, may_be_cut: bool) -> Found {
+    match unit {
+        Unit::Cut => Found::Part(matched, at),
+        _ if !may_be_cut => Found::Nothing,
+        _ => {
+            // An escape may have been cut too.
+            let escape = if rest.first().is_some_and(|byte| is_mark(*byte)) { LONGEST } else { 1 };
+            let cut = rest.windows(CUT.len()).take(escape).position(|part| part == CUT);
+            cut.map_or(Found::Nothing, |cut| Found::Whole(at + cut))
+        }
+    }
 }

@@ -1,0 +1,3 @@
+//! Attacks on the native crate, one module a file.
+
+mod keys;
