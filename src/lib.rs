@@ -194,7 +194,9 @@ mod words;
 #[doc(inline)]
 pub use data::json;
 pub use host::{cancel, config, isolate, ports, state, tool};
-pub use rules::{approval, call_ids, checkpoint, context, overflow, policy, retry, secrets, stream, stream_parts};
+pub use rules::{
+    approval, call_ids, checkpoint, context, overflow, policy, retry, secrets, stream, stream_parts,
+};
 #[cfg(feature = "jsonschema")]
 pub use stock::schema;
 pub use stock::{http, scripted, summarize};

@@ -44,7 +44,8 @@ fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let bits =
+            chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
         for at in 0..=chunk.len() {
             text.push(char::from(LETTERS[(bits >> (18 - 6 * at) & 63) as usize]));
         }
@@ -55,7 +56,9 @@ fn base64(bytes: &[u8]) -> String {
 /// Encodes some letters of a text, or all; always what would be taken for an escape.
 fn some(dice: &Dice, text: &str, form: impl Fn(u8) -> String) -> String {
     let all = dice.chance(40);
-    text.bytes().map(|byte| if all || byte == b'%' || dice.chance(40) { form(byte) } else { char::from(byte).into() }).collect()
+    text.bytes()
+        .map(|byte| if all || byte == b'%' || dice.chance(40) { form(byte) } else { char::from(byte).into() })
+        .collect()
 }
 
 fn encoded(dice: &Dice, key: &str) -> String {
@@ -95,8 +98,15 @@ fn pieces(dice: &Dice, text: &str) -> Vec<String> {
 }
 
 /// A model on a wire, to which a server answers this.
-fn ask(wire_name: &str, key: &str, status: u16, headers: &[(&str, &str)], body: Vec<Vec<u8>>) -> (String, Option<ErrorKind>) {
-    let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+fn ask(
+    wire_name: &str,
+    key: &str,
+    status: u16,
+    headers: &[(&str, &str)],
+    body: Vec<Vec<u8>>,
+) -> (String, Option<ErrorKind>) {
+    let headers: Vec<_> =
+        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let transport = move |_: HttpRequest| {
         let body = stream::iter(body.clone().into_iter().map(Ok)).boxed_local();
         ready(Ok::<_, String>(HttpResponse { status, headers: headers.clone(), body }))
@@ -106,7 +116,8 @@ fn ask(wire_name: &str, key: &str, status: u16, headers: &[(&str, &str)], body: 
     let model = HttpModel::new(wire, Rc::new(transport), clock.clone()).with_key(key).model("m");
     let mut config = AgentLoopConfig::new(model, clock);
     config.rules.retry = Rc::new(RetryConfig { max_attempts: 1, ..RetryConfig::default() });
-    let mut run = agent_loop(vec!["Hi".into()], config, AgentRunContext::new("run", "session"), CancelToken::new());
+    let mut run =
+        agent_loop(vec!["Hi".into()], config, AgentRunContext::new("run", "session"), CancelToken::new());
     let (mut told, mut text) = (String::new(), String::new());
     while let Some(event) = block_on(run.next()) {
         told.push_str(&format!("{event:?}\n"));
@@ -123,7 +134,11 @@ fn ask(wire_name: &str, key: &str, status: u16, headers: &[(&str, &str)], body: 
 /// Fails if the key, or a good part of it, stands in a text.
 fn check(told: &str, key: &str, echo: &str, seed: u64) {
     let small = told.to_lowercase().replace("\\\\", "\\");
-    for form in [key.to_lowercase(), echo.to_lowercase(), echo.chars().take(echo.len().min(60) * 3 / 4).collect::<String>().to_lowercase()] {
+    for form in [
+        key.to_lowercase(),
+        echo.to_lowercase(),
+        echo.chars().take(echo.len().min(60) * 3 / 4).collect::<String>().to_lowercase(),
+    ] {
         assert!(!small.contains(&form.replace("\\\\", "\\")), "seed {seed}: {form} stands in {told}");
     }
 }
@@ -141,7 +156,12 @@ fn no_form_of_a_key_stands_in_an_error_wherever_it_is_cut() {
             1 => format!("<title>{message}</title>"),
             2 => format!(r#"{{"detail":{}}}"#, json(&message)),
             3 => format!("data: {{\"error\":{{\"message\":{}}}}}\n\n", json(&message)),
-            _ => format!(r#"{{"error":{{"message":{},"type":{},"code":{}}}}}"#, json(&message), json(&echo), json(&echo)),
+            _ => format!(
+                r#"{{"error":{{"message":{},"type":{},"code":{}}}}}"#,
+                json(&message),
+                json(&echo),
+                json(&echo)
+            ),
         };
         let status = *dice.pick(&[200, 400, 401, 404, 500]);
         let body = pieces(&dice, &body).into_iter().map(String::into_bytes).collect();
@@ -161,7 +181,10 @@ fn no_form_of_a_key_stands_in_an_answer_however_it_is_split() {
         let member = *dice.pick(&["content", "reasoning_content"]);
         let mut body = String::new();
         for piece in pieces(&dice, &text) {
-            body.push_str(&format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"{member}\":{}}}}}]}}\n\n", json(&piece)));
+            body.push_str(&format!(
+                "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"{member}\":{}}}}}]}}\n\n",
+                json(&piece)
+            ));
         }
         body.push_str("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Bye.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
         let body = pieces(&dice, &body).into_iter().map(String::into_bytes).collect();

@@ -29,7 +29,8 @@ pub(super) fn encode(text: &str, before: usize) -> String {
 pub(super) fn decode(encoded: &str) -> Option<String> {
     let (mut bits, mut held, mut bytes) = (0_u32, 0, Vec::new());
     for byte in without_end(encoded, "=").bytes() {
-        let is_letter = |letter: &u8| *letter == byte || (!letter.is_ascii_alphabetic() && *letter == folded(byte));
+        let is_letter =
+            |letter: &u8| *letter == byte || (!letter.is_ascii_alphabetic() && *letter == folded(byte));
         bits = bits << 6 | u32::try_from(LETTERS.iter().position(is_letter)?).ok()?;
         held += 6;
         if held >= 8 {

@@ -73,7 +73,12 @@ impl Secrets {
             return;
         }
         let is_word = secret.len() < LONGEST_WORD && secret.bytes().all(|byte| byte.is_ascii_alphabetic());
-        let forms = [secret.to_owned(), base64::encode(secret, 0), base64::encode(secret, 1), base64::encode(secret, 2)];
+        let forms = [
+            secret.to_owned(),
+            base64::encode(secret, 0),
+            base64::encode(secret, 1),
+            base64::encode(secret, 2),
+        ];
         for form in forms {
             let form: Vec<u8> = form.bytes().map(folded).collect();
             if self.needles.iter().any(|(known, _)| *known == form) {
@@ -133,7 +138,8 @@ impl Secrets {
     pub fn mask_words(&self, text: &str) -> String {
         let text = self.masked(text).unwrap_or_else(|| text.to_owned());
         let mut masked = String::new();
-        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'=' | b'%');
+        let is_part =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'=' | b'%');
         for word in text.as_bytes().chunk_by(|a, b| is_part(*a) == is_part(*b)) {
             let has = |is: fn(&u8) -> bool| word.iter().any(is);
             let is_mixed = word.len() > SHORTEST && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
@@ -152,7 +158,11 @@ impl Found {
             (Found::Whole(a), Found::Whole(b)) => Found::Whole(a.max(b)),
             (Found::Part(a, to), Found::Part(b, end)) => Found::Part(a.max(b), to.min(end)),
             (whole @ Found::Whole(_), part) | (part, whole) => {
-                if may_come { part } else { whole }
+                if may_come {
+                    part
+                } else {
+                    whole
+                }
             }
         }
     }

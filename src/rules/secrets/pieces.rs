@@ -41,7 +41,11 @@ impl Pieces {
 
     /// Returns what was held back of a block that ends.
     pub fn end(&mut self, secrets: &Secrets, block: Block) -> String {
-        if self.tails.is_empty() { String::new() } else { self.advance(secrets, block, String::new(), Mode::Last) }
+        if self.tails.is_empty() {
+            String::new()
+        } else {
+            self.advance(secrets, block, String::new(), Mode::Last)
+        }
     }
 
     /// Returns a block of which something may be held back.
@@ -80,7 +84,12 @@ impl Secrets {
     /// Masks a text of which the beginning was passed on before. Returns what may be passed on now (`None`: the whole
     /// rest, as it is), and, of a piece, from where it is kept and how much of that was passed on.
     #[inline(never)]
-    pub(super) fn pass(&self, text: &str, shown: usize, mode: Mode) -> (Option<String>, Option<(usize, usize)>) {
+    pub(super) fn pass(
+        &self,
+        text: &str,
+        shown: usize,
+        mode: Mode,
+    ) -> (Option<String>, Option<(usize, usize)>) {
         let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
         let (mut passed, mut kept) = (None::<String>, None);
         // Up to where the text is passed on or masked, and from where a secret is looked for.
@@ -100,7 +109,11 @@ impl Secrets {
                     held = text.len() - start <= MAX_HELD;
                     text.len()
                 }
-                Found::Part(length, _) if length >= if mode == Mode::Last { SHORTEST } else { SHORTEST_CUT } => text.len(),
+                Found::Part(length, _)
+                    if length >= if mode == Mode::Last { SHORTEST } else { SHORTEST_CUT } =>
+                {
+                    text.len()
+                }
                 _ => {
                     from = start + 1;
                     continue;

@@ -45,7 +45,8 @@ impl<S> Answer<S> {
 
     /// Adds the cost to a usage.
     fn priced(&self, mut event: Event) -> Event {
-        if let (Event::Usage(usage) | Event::Done { usage: Some(usage), .. }, Some(price)) = (&mut event, self.call.price)
+        if let (Event::Usage(usage) | Event::Done { usage: Some(usage), .. }, Some(price)) =
+            (&mut event, self.call.price)
         {
             usage.cost = Some(price.of(usage));
         }
@@ -95,10 +96,13 @@ impl<S> Answer<S> {
                 secrets.mask_whole(call_id);
                 secrets.mask_whole(tool_name);
             }
-            Event::TextEnd { signature: Some(text), .. } | Event::ThinkingEnd { signature: Some(text), .. } => {
+            Event::TextEnd { signature: Some(text), .. }
+            | Event::ThinkingEnd { signature: Some(text), .. } => {
                 secrets.mask_whole(text);
             }
-            Event::ToolCallEnd { metadata: Some(json), .. } | Event::Raw { data: json, .. } => mask_json(secrets, json),
+            Event::ToolCallEnd { metadata: Some(json), .. } | Event::Raw { data: json, .. } => {
+                mask_json(secrets, json)
+            }
             Event::Error(error) => mask_error(secrets, error),
             Event::Done { .. } if self.pieces.open().is_some() => return self.whole(event),
             _ => {}

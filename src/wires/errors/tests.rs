@@ -301,7 +301,11 @@ fn names_and_statuses_stand_in_many_places() {
         assert_eq!(info.provider.unwrap().code.as_deref(), code, "{document}");
     }
     let long = in_stream_text(&openai(&"x".repeat(5_000)));
-    assert_eq!((long.message.chars().count(), long.message.ends_with("x…")), (MAX_MESSAGE + 1, true), "the cut is marked");
+    assert_eq!(
+        (long.message.chars().count(), long.message.ends_with("x…")),
+        (MAX_MESSAGE + 1, true),
+        "the cut is marked"
+    );
 }
 
 #[test]
