@@ -32,13 +32,18 @@ const CUT: &[u8] = "…".as_bytes();
 pub struct Secrets {
     /// What is looked for, folded, and whether it is in answers too. In errors everything is.
     needles: Vec<(Vec<u8>, bool)>,
-    /// With which bytes a form of a secret may begin.
-    first: [bool; 256],
+    /// Which forms may begin with a byte, and which may have it second: a bit for each form, or for each seventh. The
+    /// last bit is that of escapes, behind which anything may stand.
+    first: [u8; 256],
+    second: [u8; 256],
 }
+
+/// The bit of escapes.
+const ESCAPE: u8 = 1 << 7;
 
 impl Default for Secrets {
     fn default() -> Self {
-        Secrets { needles: Vec::new(), first: [false; 256] }
+        Secrets { needles: Vec::new(), first: [0; 256], second: [ESCAPE; 256] }
     }
 }
 
@@ -84,19 +89,37 @@ impl Secrets {
             if self.needles.iter().any(|(known, _)| *known == form) {
                 return;
             }
-            for (byte, may_begin) in (0..=u8::MAX).zip(&mut self.first) {
-                *may_begin |= is_mark(byte) || form.first() == Some(&folded(byte));
+            let bit = 1 << (self.needles.len() % 7);
+            let (first, second) = (form.first().copied(), form.get(1).copied());
+            for ((byte, begins), follows) in (0..=u8::MAX).zip(&mut self.first).zip(&mut self.second) {
+                let (is_mark, folded) = (is_mark(byte), Some(folded(byte)));
+                *begins |= if is_mark { ESCAPE | bit } else { 0 } | if folded == first { bit } else { 0 };
+                *follows |= if is_mark || folded == second { bit } else { 0 };
             }
             self.needles.push((form, !is_word));
         }
     }
 
-    /// Returns where a secret may next begin.
+    /// Returns where a secret may next begin, judging by two bytes, or by the last one.
     #[inline]
     fn next(&self, text: &[u8], from: usize) -> Option<usize> {
         let rest = text.get(from..)?;
-        let may_begin = |byte: &u8| self.first.get(usize::from(*byte)) == Some(&true);
-        Some(from + rest.iter().position(may_begin)?)
+        for (at, &byte) in rest.iter().enumerate() {
+            if self.begins(byte) != 0 && rest.get(at + 1).is_none_or(|next| self.is_pair(byte, *next)) {
+                return Some(from + at);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn begins(&self, byte: u8) -> u8 {
+        self.first.get(usize::from(byte)).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    fn is_pair(&self, first: u8, second: u8) -> bool {
+        self.begins(first) & self.second.get(usize::from(second)).copied().unwrap_or_default() != 0
     }
 
     /// Returns an error text with its secrets masked; `None` if it has none. The text may have been cut: the beginning
