@@ -4,5 +4,6 @@
 
 mod decisions;
 mod filtered;
+mod keys;
 mod listeners;
 mod sealed;

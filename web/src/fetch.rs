@@ -70,13 +70,29 @@ async fn exchange(fetch: Option<Function>, request: HttpRequest) -> Result<HttpR
     };
     let response: Response = JsFuture::from(Promise::resolve(&answer)).await?.unchecked_into();
     if response.type_() == web_sys::ResponseType::Opaqueredirect {
-        return Err(
-            "the server redirects, and redirects are not followed, because the key is in a header".into()
-        );
+        return Ok(redirect(None));
+    }
+    // A `fetch` of the host's own may have followed a redirect although it was told not to.
+    if response.redirected() && !origin(&response.url()).eq_ignore_ascii_case(origin(&request.url)) {
+        return Ok(redirect(Some(response.url())));
     }
     let (status, headers) = (response.status(), headers_of(&response)?);
     exchange.reader = response.body().map(|body| body.get_reader().unchecked_into());
     Ok(HttpResponse { status, headers, body: exchange.body() })
+}
+
+/// Stands for a redirect of which the host says no more; the model makes it an error that is not tried again. In a page,
+/// not even the address is known.
+fn redirect(location: Option<String>) -> HttpResponse {
+    let headers = location.into_iter().map(|location| ("location".to_owned(), location)).collect();
+    HttpResponse { status: 307, headers, body: stream::empty().boxed_local() }
+}
+
+/// Returns the scheme, the host and the port of an address.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url.get(host..).and_then(|rest| rest.find(['/', '?', '#']));
+    end.and_then(|end| url.get(..host + end)).unwrap_or(url)
 }
 
 /// How long a body may still take to end after the answer was complete, in milliseconds. Ended, its connection can be

@@ -32,13 +32,18 @@ const CUT: &[u8] = "…".as_bytes();
 pub struct Secrets {
     /// What is looked for, folded, and whether it is in answers too. In errors everything is.
     needles: Vec<(Vec<u8>, bool)>,
-    /// With which bytes a form of a secret may begin.
-    first: [bool; 256],
+    /// Which forms may begin with a byte, and which may have it second: a bit for each form, or for each seventh. The
+    /// last bit is that of escapes, behind which anything may stand.
+    first: [u8; 256],
+    second: [u8; 256],
 }
+
+/// The bit of escapes.
+const ESCAPE: u8 = 1 << 7;
 
 impl Default for Secrets {
     fn default() -> Self {
-        Secrets { needles: Vec::new(), first: [false; 256] }
+        Secrets { needles: Vec::new(), first: [0; 256], second: [ESCAPE; 256] }
     }
 }
 
@@ -84,19 +89,37 @@ impl Secrets {
             if self.needles.iter().any(|(known, _)| *known == form) {
                 return;
             }
-            for (byte, may_begin) in (0..=u8::MAX).zip(&mut self.first) {
-                *may_begin |= is_mark(byte) || form.first() == Some(&folded(byte));
+            let bit = 1 << (self.needles.len() % 7);
+            let (first, second) = (form.first().copied(), form.get(1).copied());
+            for ((byte, begins), follows) in (0..=u8::MAX).zip(&mut self.first).zip(&mut self.second) {
+                let (is_mark, folded) = (is_mark(byte), Some(folded(byte)));
+                *begins |= if is_mark { ESCAPE | bit } else { 0 } | if folded == first { bit } else { 0 };
+                *follows |= if is_mark || folded == second { bit } else { 0 };
             }
             self.needles.push((form, !is_word));
         }
     }
 
-    /// Returns where a secret may next begin.
+    /// Returns where a secret may next begin, judging by two bytes, or by the last one.
     #[inline]
     fn next(&self, text: &[u8], from: usize) -> Option<usize> {
         let rest = text.get(from..)?;
-        let may_begin = |byte: &u8| self.first.get(usize::from(*byte)) == Some(&true);
-        Some(from + rest.iter().position(may_begin)?)
+        for (at, &byte) in rest.iter().enumerate() {
+            if self.begins(byte) != 0 && rest.get(at + 1).is_none_or(|next| self.is_pair(byte, *next)) {
+                return Some(from + at);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn begins(&self, byte: u8) -> u8 {
+        self.first.get(usize::from(byte)).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    fn is_pair(&self, first: u8, second: u8) -> bool {
+        self.begins(first) & self.second.get(usize::from(second)).copied().unwrap_or_default() != 0
     }
 
     /// Returns an error text with its secrets masked; `None` if it has none. The text may have been cut: the beginning
@@ -121,20 +144,14 @@ impl Secrets {
 
     /// Compares a place of a text with all secrets.
     fn find(&self, text: &[u8], start: usize, mode: Mode) -> Found {
+        // Only error texts are cut by limits.
+        let shortest = if mode == Mode::Error { SHORTEST_CUT } else { usize::MAX };
         let mut found = Found::Nothing;
         for (needle, in_answers) in &self.needles {
             if mode != Mode::Error && !in_answers {
                 continue;
             }
-            found = match (found, compare(needle, text, start)) {
-                (known, Found::Nothing) => known,
-                (Found::Whole(a), Found::Whole(b)) => Found::Whole(a.max(b)),
-                (Found::Part(a, to), Found::Part(b, end)) => Found::Part(a.max(b), to.min(end)),
-                // A longer one may still come.
-                (Found::Whole(_), part @ Found::Part(..)) if mode == Mode::Piece => part,
-                (part @ Found::Part(..), Found::Whole(_)) if mode == Mode::Piece => part,
-                (whole @ Found::Whole(_), _) | (_, whole) => whole,
-            };
+            found = found.or(compare(needle, 0, text, start, shortest), mode == Mode::Piece);
         }
         found
     }
@@ -156,21 +173,55 @@ impl Secrets {
     }
 }
 
-fn compare(needle: &[u8], text: &[u8], start: usize) -> Found {
-    let mut at = start;
-    for (matched, wanted) in needle.iter().enumerate() {
-        let rest = text.get(at..).unwrap_or_default();
-        match unit(rest, *wanted) {
-            Unit::Fits(length) => at += length,
-            Unit::Cut => return Found::Part(matched, at),
-            Unit::Differs if matched < SHORTEST_CUT => return Found::Nothing,
-            Unit::Differs => {
-                // An escape may have been cut too.
-                let escape = if rest.first().is_some_and(|byte| is_mark(*byte)) { LONGEST } else { 1 };
-                let cut = rest.windows(CUT.len()).take(escape).position(|part| part == CUT);
-                return cut.map_or(Found::Nothing, |cut| Found::Whole(at + cut));
+impl Found {
+    /// Returns the better of two, where a longer secret may still come, or where it may not.
+    fn or(self, other: Found, may_come: bool) -> Found {
+        match (self, other) {
+            (known, Found::Nothing) | (Found::Nothing, known) => known,
+            (Found::Whole(a), Found::Whole(b)) => Found::Whole(a.max(b)),
+            (Found::Part(a, to), Found::Part(b, end)) => Found::Part(a.max(b), to.min(end)),
+            (whole @ Found::Whole(_), part) | (part, whole) => {
+                if may_come {
+                    part
+                } else {
+                    whole
+                }
             }
         }
     }
+}
+
+/// Compares a secret with a text, from a character of the secret on. From `shortest` characters on, what stands before
+/// the mark of a cut is one.
+fn compare(needle: &[u8], from: usize, text: &[u8], start: usize, shortest: usize) -> Found {
+    let mut at = start;
+    for (matched, wanted) in needle.iter().enumerate().skip(from) {
+        let rest = text.get(at..).unwrap_or_default();
+        if is_mark(*wanted) && matched > 0 {
+            let ways = (0..4).map(|other| match unit(rest, *wanted, other) {
+                Unit::Fits(length) => compare(needle, matched + 1, text, at + length, shortest),
+                other => end(other, rest, at, matched, matched >= shortest),
+            });
+            return ways.fold(Found::Nothing, |found, way| found.or(way, false));
+        }
+        match unit(rest, *wanted, 0) {
+            Unit::Fits(length) => at += length,
+            other => return end(other, rest, at, matched, matched >= shortest),
+        }
+    }
     Found::Whole(at)
+}
+
+/// What is found where the text stops to match.
+fn end(unit: Unit, rest: &[u8], at: usize, matched: usize, may_be_cut: bool) -> Found {
+    match unit {
+        Unit::Cut => Found::Part(matched, at),
+        _ if !may_be_cut => Found::Nothing,
+        _ => {
+            // An escape may have been cut too.
+            let escape = if rest.first().is_some_and(|byte| is_mark(*byte)) { LONGEST } else { 1 };
+            let cut = rest.windows(CUT.len()).take(escape).position(|part| part == CUT);
+            cut.map_or(Found::Nothing, |cut| Found::Whole(at + cut))
+        }
+    }
 }

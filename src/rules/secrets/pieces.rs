@@ -1,5 +1,6 @@
 //! An answer that comes in pieces: a secret may be split over several of them.
 
+use super::unit::is_mark;
 use super::{Found, MASK, SHORTEST, SHORTEST_CUT, Secrets};
 
 /// A piece may end with this many characters of a secret: most words do that end like a secret begins, and nothing is
@@ -27,20 +28,38 @@ type Block = (u32, u8);
 pub struct Pieces {
     /// Each with how much of it was passed on.
     tails: Vec<(Block, String, usize)>,
+    /// The same of the last piece if it is a single letter, which was passed on: many words end like that, and most
+    /// often the next piece shows that it was nothing.
+    letter: Option<(Block, u8)>,
 }
 
 impl Pieces {
-    /// Takes a piece of a block, and returns what may be passed on: usually the very piece, and perhaps nothing.
+    /// Takes a piece of a block, and leaves of it what may be passed on: usually the very piece, and perhaps nothing.
     #[inline]
-    pub fn piece(&mut self, secrets: &Secrets, block: Block, piece: String) -> String {
-        if self.tails.is_empty() && secrets.next(piece.as_bytes(), 0).is_none() {
-            return piece;
+    pub fn piece(&mut self, secrets: &Secrets, block: Block, piece: &mut String) {
+        let bytes = piece.as_bytes();
+        let (Some(&first), Some(&last)) = (bytes.first(), bytes.last()) else { return };
+        if let Some((of, letter)) = self.letter.take()
+            && (of != block || secrets.is_pair(letter, first))
+        {
+            self.tails.push((of, char::from(letter).into(), 1));
         }
-        self.advance(secrets, block, piece, Mode::Piece)
+        if self.tails.is_empty() {
+            match secrets.next(bytes, 0) {
+                None => return,
+                Some(at) if at + 1 == bytes.len() && last.is_ascii() && !is_mark(last) => {
+                    self.letter = Some((block, last));
+                    return;
+                }
+                Some(_) => {}
+            }
+        }
+        *piece = self.advance(secrets, block, std::mem::take(piece), Mode::Piece);
     }
 
     /// Returns what was held back of a block that ends.
     pub fn end(&mut self, secrets: &Secrets, block: Block) -> String {
+        self.letter = self.letter.filter(|(of, _)| *of != block);
         if self.tails.is_empty() {
             String::new()
         } else {
@@ -56,6 +75,7 @@ impl Pieces {
     /// Forgets what was held back: the answer begins again.
     pub fn clear(&mut self) {
         self.tails.clear();
+        self.letter = None;
     }
 
     #[inline(never)]

@@ -31,25 +31,34 @@ pub(super) fn folded(byte: u8) -> u8 {
     }
 }
 
-/// Compares the start of a text with a wanted byte, which is folded.
-pub(super) fn unit(text: &[u8], wanted: u8) -> Unit {
+/// Compares the start of a text with a wanted byte, which is folded. What begins an escape may stand for itself, or for
+/// the same byte escaped once, or twice: `other` says how many of these to pass over.
+pub(super) fn unit(text: &[u8], wanted: u8, mut other: usize) -> Unit {
     let Some(&first) = text.first() else { return Unit::Cut };
+    if folded(first) == wanted {
+        if other == 0 {
+            return Unit::Fits(1);
+        }
+        other -= 1;
+    }
     let (mut mark, mut at) = (first, 1);
     while is_mark(mark) && at < LONGEST {
         match escaped(mark, text.get(at..).unwrap_or_default()) {
             Ok((code, length)) => {
                 at += length;
                 if folded(code) == wanted {
-                    return Unit::Fits(at);
+                    if other == 0 {
+                        return Unit::Fits(at);
+                    }
+                    other -= 1;
                 }
                 // What was escaped may itself begin an escape.
                 mark = code;
             }
-            Err(true) => return Unit::Cut,
-            Err(false) => break,
+            Err(is_cut) => return if is_cut { Unit::Cut } else { Unit::Differs },
         }
     }
-    if folded(first) == wanted { Unit::Fits(1) } else { Unit::Differs }
+    Unit::Differs
 }
 
 /// Reads what stands behind a mark: the byte, and the length. The error is whether the text ended too early.
@@ -62,7 +71,11 @@ pub(super) fn escaped(mark: u8, rest: &[u8]) -> Result<(u8, usize), bool> {
         (b'\\', b'x') => number(rest, 1, 3, 16),
         (b'\\', other) => Ok((other, 1)),
         _ => {
-            let end = rest.iter().take(ENTITY).position(|byte| *byte == b';').ok_or(rest.len() < ENTITY)?;
+            let is_end = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte != b'#';
+            let end = rest.iter().take(ENTITY).position(is_end).ok_or(rest.len() < ENTITY)?;
+            if rest.get(end) != Some(&b';') {
+                return Err(false);
+            }
             let (code, _) = match rest {
                 [b'#', b'x' | b'X', ..] => number(rest, 2, end, 16)?,
                 [b'#', ..] => number(rest, 1, end, 10)?,

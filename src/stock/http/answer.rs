@@ -38,44 +38,47 @@ impl<S> Answer<S> {
         Answer { events, call, has_secrets, pieces: Pieces::default(), next: None }
     }
 
-    fn seen(&mut self, event: Event) -> Event {
-        let event = self.priced(event);
-        if self.has_secrets { self.masked(event) } else { event }
-    }
-
-    /// Adds the cost to a usage.
-    fn priced(&self, mut event: Event) -> Event {
-        if let (Event::Usage(usage) | Event::Done { usage: Some(usage), .. }, Some(price)) =
-            (&mut event, self.call.price)
-        {
-            usage.cost = Some(price.of(usage));
-        }
-        event
-    }
-
+    /// Adds the cost to a usage, and masks the secrets. Events are large, and most are pieces: they are changed in place.
     #[inline]
-    fn masked(&mut self, event: Event) -> Event {
-        match event {
-            Event::TextDelta { index, delta } => self.piece(index, Kind::Text, delta),
-            Event::ThinkingDelta { index, delta } => self.piece(index, Kind::Thinking, delta),
-            Event::ToolCallDelta { index, delta } => self.piece(index, Kind::Arguments, delta),
-            other => self.whole(other),
+    fn pass(&mut self, event: &mut Event) {
+        let is_held = match event {
+            Event::TextDelta { index, delta } => self.piece(*index, Kind::Text, delta),
+            Event::ThinkingDelta { index, delta } => self.piece(*index, Kind::Thinking, delta),
+            Event::ToolCallDelta { index, delta } => self.piece(*index, Kind::Arguments, delta),
+            _ => {
+                self.whole(event);
+                false
+            }
+        };
+        if is_held {
+            // A sign of life all the same.
+            *event = Event::Ping;
         }
     }
 
+    /// Returns whether all of a piece is held back.
     #[inline]
-    fn piece(&mut self, index: u32, kind: Kind, delta: String) -> Event {
-        let was_empty = delta.is_empty();
-        let delta = self.pieces.piece(&self.call.secrets, (index, kind as u8), delta);
-        // What is held back is a sign of life all the same.
-        if delta.is_empty() && !was_empty { Event::Ping } else { kind.piece(index, delta) }
+    fn piece(&mut self, index: u32, kind: Kind, delta: &mut String) -> bool {
+        if !self.has_secrets || delta.is_empty() {
+            return false;
+        }
+        self.pieces.piece(&self.call.secrets, (index, kind as u8), delta);
+        delta.is_empty()
     }
 
     /// Masks what is not a piece. What was held back of a block that ends goes first.
     #[inline(never)]
-    fn whole(&mut self, mut event: Event) -> Event {
+    fn whole(&mut self, event: &mut Event) {
+        if let (Event::Usage(usage) | Event::Done { usage: Some(usage), .. }, Some(price)) =
+            (&mut *event, self.call.price)
+        {
+            usage.cost = Some(price.of(usage));
+        }
+        if !self.has_secrets {
+            return;
+        }
         let secrets = &self.call.secrets;
-        let ended = match &event {
+        let ended = match &*event {
             Event::TextEnd { index, .. } => Some((*index, Kind::Text as u8)),
             Event::ThinkingEnd { index, .. } => Some((*index, Kind::Thinking as u8)),
             Event::ToolCallEnd { index, .. } => Some((*index, Kind::Arguments as u8)),
@@ -86,11 +89,12 @@ impl<S> Answer<S> {
         if let Some(block) = ended {
             let held = self.pieces.end(secrets, block);
             if !held.is_empty() {
-                self.next = Some(event);
-                return Kind::of(block.1).piece(block.0, held);
+                let piece = Kind::of(block.1).piece(block.0, held);
+                self.next = Some(std::mem::replace(event, piece));
+                return;
             }
         }
-        match &mut event {
+        match event {
             Event::Start => self.pieces.clear(),
             Event::ToolCallStart { call_id, tool_name, .. } => {
                 secrets.mask_whole(call_id);
@@ -104,10 +108,9 @@ impl<S> Answer<S> {
                 mask_json(secrets, json)
             }
             Event::Error(error) => mask_error(secrets, error),
-            Event::Done { .. } if self.pieces.open().is_some() => return self.whole(event),
+            Event::Done { .. } if self.pieces.open().is_some() => self.whole(event),
             _ => {}
         }
-        event
     }
 }
 
@@ -134,11 +137,15 @@ impl<S: Stream<Item = Event> + Unpin> Stream for Answer<S> {
 
     #[inline]
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        if let Some(event) = self.next.take() {
-            return Poll::Ready(Some(self.whole(event)));
+        if let Some(mut event) = self.next.take() {
+            self.whole(&mut event);
+            return Poll::Ready(Some(event));
         }
         match self.events.poll_next_unpin(cx) {
-            Poll::Ready(Some(event)) => Poll::Ready(Some(self.seen(event))),
+            Poll::Ready(Some(mut event)) => {
+                self.pass(&mut event);
+                Poll::Ready(Some(event))
+            }
             other => other,
         }
     }

@@ -30,8 +30,9 @@ pub struct HttpResponse {
     pub body: LocalBoxStream<'static, Result<Vec<u8>, String>>,
 }
 
-/// Sends requests. An implementation must neither retry nor follow redirects to other hosts, because the
-/// key is in a header.
+/// Sends requests. An implementation must neither retry nor follow redirects, because the request holds the prompt and
+/// the key: it hands on the response with its status of 300 to 308 and its `location`, of which the model makes an error
+/// that names the address and is not tried again.
 pub trait Transport {
     /// Posts the request and waits for the start of the response. The future is dropped when it is no
     /// longer needed. An error means that no response arrived (network, name resolution, certificate), and

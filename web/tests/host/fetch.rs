@@ -171,6 +171,22 @@ async fn a_key_that_no_header_can_hold_is_an_error_without_the_key() {
 }
 
 #[test]
+async fn a_redirect_is_an_error_whatever_the_host_tells_of_it() {
+    let responses = [
+        r#"new Response("moved", { status: 308, headers: { location: "https://thief.test/v1" } })"#,
+        r#"Object.defineProperty(new Response(null, { status: 200 }), "type", { value: "opaqueredirect" })"#,
+        r#"Object.defineProperties(new Response("hi"), { redirected: { value: true }, url: { value: "https://thief.test/v1?k=1" } })"#,
+    ];
+    for (at, response) in responses.iter().enumerate() {
+        let fetch = js(&format!("() => {response}"));
+        let (_, result) = play(config(chat(Fetch::with(fetch), "")), "Hi").await;
+        let info = result.error.unwrap().info().clone();
+        assert_eq!((info.code, info.retryable), (turnwheel::error::ErrorKind::InvalidRequest, false));
+        assert_eq!(info.message.contains("to https://thief.test/v1;"), at != 1, "{}", info.message);
+    }
+}
+
+#[test]
 async fn a_body_that_breaks_off_is_an_error_after_its_pieces() {
     let chunks = format!("[{}, null]", piece("Hello, ")).replace("\\\\n", "\\n");
     let (fetch, _) = server(200, &chunks);

@@ -8,9 +8,13 @@ import { textOf } from "../shared.js";
 const DEPTH = 6;
 const PLACES = 1_000;
 
-/** @param {any} thrown @param {(text: string) => string} mask */
-export function withoutSecrets(thrown, mask) {
+/** A longer text is not searched, and counts as one that holds a secret. */
+const LONGEST = 1 << 20;
+
+/** @param {any} thrown @param {(text: string) => string} masked */
+export function withoutSecrets(thrown, masked) {
   const seen = new Set();
+  const mask = (/** @type {string} */ text) => (text.length > LONGEST ? "[key]" : masked(text));
   /** @param {any} value @param {number} depth @returns {boolean} */
   const holds = (value, depth) => {
     if (typeof value === "string") return mask(value) !== value;
@@ -24,18 +28,12 @@ export function withoutSecrets(thrown, mask) {
   } catch {
     // What cannot be searched may hold one.
   }
-  const masked = new Error(mask(textOf(thrown)));
-  masked.name = mask(read(thrown, "name") ?? masked.name);
-  masked.stack = mask(read(thrown, "stack") ?? String(masked));
-  return masked;
-}
-
-/** A text of what was thrown, unless reading it throws. @param {any} thrown @param {string} name @returns {string | undefined} */
-function read(thrown, name) {
+  const copy = new Error(mask(textOf(thrown)));
   try {
-    const text = thrown?.[name];
-    return typeof text === "string" ? text : undefined;
+    copy.name = mask(String(thrown.name ?? copy.name));
+    copy.stack = mask(String(thrown.stack ?? copy));
   } catch {
-    return undefined;
+    copy.stack = String(copy);
   }
+  return copy;
 }

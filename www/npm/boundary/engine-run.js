@@ -155,7 +155,7 @@ export class EngineRun {
     this.#post((glue) => glue.resolve(this.handle, slot, text, isText), when);
   }
 
-  /** @param {number} slot @param {unknown} error @param {boolean} isKey whether it was thrown instead of a key */
+  /** @param {number} slot @param {unknown} error @param {boolean} [isKey] whether it was thrown instead of a key */
   reject(slot, error, isKey) {
     if (!this.slots.delete(slot)) return;
     if (isKey) this.#note(slot, error);
