@@ -5,7 +5,7 @@
 //! `rest` has all others. Together they are the module again:
 //!
 //! - `first` owns the memory, the table and the globals, has all of the module's imports and exports, and exports what `rest`
-//!   needs under short names (see [`names`](crate::split)). `rest` imports that from a module called [`FIRST`], and the
+//!   needs under short names. `rest` imports that from a module called [`FIRST`], and the
 //!   module's own imports as they are.
 //! - A call from `first` to a function of `rest` goes through the table. Until `rest` is instantiated, its places there are
 //!   null, and such a call traps: the caller of this crate sees to it that only what was traced is run before, or that
