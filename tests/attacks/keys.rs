@@ -1,13 +1,6 @@
 //! Servers repeat the key in every form, cut anywhere and split over pieces; it stands in nothing that leaves the model.
 //! Random keys, forms, cuts and pieces, each from a seed that the failure names.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    reason = "a test that fails here says where"
-)]
-
 use std::rc::Rc;
 
 use futures::executor::block_on;

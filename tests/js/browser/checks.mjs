@@ -45,6 +45,11 @@ export function checks(at) {
       assert(result.usage.total > 0, "the usage is told");
     },
 
+    async "no redirect is followed, not even within its origin"() {
+      const { result } = await readRun(new Agent({ model: model("redirected") }).prompt("Hello"));
+      equal([result.text, result.error?.code, result.error?.message.includes("a page is not told where to")], ["", "invalid_request", true]);
+    },
+
     async "two tools at once over HTTP, then the answer"() {
       let running = 0;
       let most = 0;

@@ -48,6 +48,7 @@ export async function startSite() {
     unicode: [{ body: recorded("llamacpp-unicode"), cut: 7 }],
     tools: [calls(["a", '{"n":1}'], ["b", '{"n":2}']), textAnswer("both are done")],
     arguments: [{ body: sse(...Array.from({ length: 12 }, (_, i) => ({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, ...(i === 0 && { id: "w", type: "function" }), function: { ...(i === 0 && { name: "write" }), arguments: i === 0 ? '{"text":"' : i === 11 ? '"}' : "abcd" } }] } }] })), { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] }), cut: 150 }],
+    redirected: [{ status: 307, headers: { location: "/taken/v1/chat/completions" } }], taken: [textAnswer("taken")],
     silent: [silent], "silent-too": [silent], "silent-three": [silent],
     refused: [{ status: 401, body: JSON.stringify({ error: { message: "Incorrect API key provided: sk-browser-0123456789." } }) }],
     patience: [{ status: 429, headers: { "retry-after": "3" }, body: "{}" }, textAnswer("here I am")],
