@@ -84,8 +84,9 @@ fn pieces(dice: &Dice, text: &str) -> Vec<String> {
     while !rest.is_empty() {
         let at = (1 + dice.below(most)).min(rest.len());
         let at = (at..=rest.len()).find(|at| rest.is_char_boundary(*at)).unwrap();
-        pieces.push(rest[..at].to_owned());
-        rest = &rest[at..];
+        let (piece, after) = rest.split_at(at);
+        pieces.push(piece.to_owned());
+        rest = after;
     }
     pieces
 }

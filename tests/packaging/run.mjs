@@ -54,7 +54,7 @@ try {
     const { filename, files } = await shop.pack();
     tarball = filename;
     const paths = files.map((/** @type {any} */ file) => file.path);
-    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "turnwheel.wasm", "entry/web.js", "entry/node.js", "entry/workerd.js"]) assert.ok(paths.includes(needed), `${needed} is in it`);
+    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js"]) assert.ok(paths.includes(needed), `${needed} is in it`);
     assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(js|d\.ts|wasm|json|md)$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
     project = await shop.project();
     assert.deepEqual(await readdir(join(project, "node_modules")).then((names) => names.filter((name) => !name.startsWith("."))), ["turnwheel"], "it depends on nothing");
@@ -124,7 +124,7 @@ try {
     assert.match((await run(process.execPath, ["left.mjs"], { cwd: project })).stdout, /^turnwheel\.wasm cannot be read from file:.*turnwheel\.wasm; copy it there, or say with `use` of turnwheel\/slim/);
     // As on a page without a network.
     await writeFile(join(project, "gone.mjs"), 'import { Agent, scripted } from "./node_modules/turnwheel/entry/web.js";\nconst { error } = await new Agent({ model: scripted([]) }).prompt("Go");\nconsole.log(error.message);\n');
-    assert.match((await run(process.execPath, ["gone.mjs"], { cwd: project })).stdout, /^turnwheel\.wasm cannot be fetched from file:/);
+    assert.match((await run(process.execPath, ["gone.mjs"], { cwd: project })).stdout, /^turnwheel-first\.wasm cannot be fetched from file:/);
   });
 
   await check("turnwheel/remote and turnwheel/server stand beside the bundle, and a run goes through both", async () => {
@@ -142,7 +142,7 @@ try {
     const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'";
     const heard = await shop.serve(await shop.app("page"), { "content-security-policy": policy });
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 1);
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 2, "both halves, and not the whole");
     assert.ok(!heard.asked.some((path) => /node\.js|workerd\.js/.test(path)));
     const refused = await shop.serve(join(shop.home, "page"), { "content-security-policy": policy.replace(" 'wasm-unsafe-eval'", "") });
     assert.equal(refused.said, "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'");
@@ -150,10 +150,20 @@ try {
 
   await check("a page whose wasm file was forgotten says where it was looked for", async () => {
     const at = join(shop.home, "page");
-    const wasm = join(at, "node_modules/turnwheel/turnwheel.wasm");
-    await rm(wasm);
+    const wasm = (/** @type {string} */ part) => join(at, `node_modules/turnwheel/turnwheel${part}.wasm`);
+    await rename(wasm("-rest"), wasm("-away"));
+    const half = await shop.serve(at);
+    assert.match(half.said ?? "", /^turnwheel-rest\.wasm is not at http:\S+\/turnwheel-rest\.wasm; copy it there$/);
+    // Of another build: each module says to which script it belongs.
+    await writeFile(wasm("-rest"), Buffer.from((await readFile(wasm("-away"))).toString("latin1").replace(/turnwheel-[0-9a-f]{4}/g, "turnwheel-zzzz"), "latin1"));
+    const foreign = await shop.serve(at);
+    assert.match(foreign.said ?? "", /another version/);
+    // The whole is as good as its halves.
+    await rm(wasm("-first"));
+    assert.equal((await shop.serve(at)).said, SAID);
+    await rm(wasm(""));
     const missing = await shop.serve(at);
-    assert.match(missing.said ?? "", /^turnwheel\.wasm is not at http:\S+\/turnwheel\.wasm; copy it there$/);
+    assert.match(missing.said ?? "", /^turnwheel-first\.wasm is not at http:\S+\/turnwheel-first\.wasm; copy it there$/);
     const fallback = await shop.serve(at, { fallback: "index.html" });
     assert.equal(fallback.said?.replace(/:\d+/, ""), missing.said?.replace(/:\d+/, ""));
   });
@@ -166,7 +176,7 @@ try {
     assert.ok(assets.some((name) => /^turnwheel-.*\.wasm$/.test(name)), String(assets));
     const heard = await shop.serve(join(source, "dist"));
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 1);
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 2, "both halves, and not the whole");
   });
 
   await check("Vite serves it while it is written", async () => {
