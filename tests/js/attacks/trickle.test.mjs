@@ -49,6 +49,7 @@ function dripping(time, head, piece) {
 /** @type {[string, any, string][]} */
 const DRIPS = [
   ["a byte of a comment", openai, ":"],
+  ["a read without bytes", anthropic, ""],
   ["a comment", openai, ": wait\n\n"],
   ["a line break", openaiResponses, "\n"],
   ["a ping", anthropic, 'event: ping\ndata: {"type":"ping"}\n\n'],

@@ -175,8 +175,12 @@ export class EngineRun {
 
   /** Keeps what was thrown, as the cause of an error; secrets of the call are masked in it. @param {number} slot @param {unknown} error */
   #note(slot, error) {
-    const { core } = this.run;
-    if (!this.isGone) core.thrown.note(withoutSecrets(error, (text) => this.engine.glue.without_secrets(this.handle, slot, text)));
+    if (this.isGone) return;
+    this.run.core.thrown.note(withoutSecrets(error, (text) => {
+      let masked = "[key]";
+      this.engine.tell((glue) => void (masked = glue.without_secrets(this.handle, slot, text)));
+      return masked;
+    }));
   }
 
   // ---- tools
@@ -201,6 +205,7 @@ export class EngineRun {
     const { core } = this.run;
     if (typeof key !== "string") throw misuse(`a key of the session state must be a text, got ${kindOf(key)}`);
     if (!this.slots.has(slot) || this.engine.dead) return;
+    needStack();
     if (!this.#fits(key + (value ?? ""))) throw new AgentError(NO_ROOM);
     const known = value === undefined ? undefined : /** @type {JsonValue} */ (JSON.parse(value));
     this.#call((glue) => glue.set_state(this.handle, slot, key, value ?? ""));

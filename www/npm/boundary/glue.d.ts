@@ -114,7 +114,7 @@ export interface Calls {
   /**
    * Runs as far as possible without an answer from outside and without getting ahead of the
    * listeners; the caller must have delivered all earlier batches. The first `size` bytes of the
-   * input belong to the response at `slot`.
+   * input belong to the response at `slot`; there are none if it is 0.
    *
    * Returns 0 if there is nothing to deliver, 1 if there is a batch in the outbox, and 2 if there is a
    * batch and the run continues as soon as it is delivered.

@@ -35,9 +35,8 @@ function failureOf(error, url, reading) {
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
 async function pump(run, slot, effect, state) {
   const { engineRun } = run;
-  const body = engineRun.takeBody(slot);
-  const response = run.takeAhead(effect, body, state) ?? sendRequest(run.core, effect, body, state);
-  const request = requestOf(run.core, effect, body);
+  const request = requestOf(run.core, effect, engineRun.takeBody(slot));
+  const response = run.takeAhead(effect, request.body, state) ?? send(request, state);
   const intake = await response.then((answer) => openResponse(run, slot, answer, state, request));
   if (!intake) return;
   try {
@@ -53,20 +52,20 @@ async function pump(run, slot, effect, state) {
 }
 
 /**
- * Sends a request, with the model's own `fetch` if it has one.
- * @param {Core} core @param {HttpEffect} effect @param {Uint8Array<ArrayBuffer>} body @param {Slot} state @returns {Promise<Response>}
+ * A request, for the model's own `fetch` if it has one.
+ * @param {Core} core @param {HttpEffect} effect @param {Uint8Array<ArrayBuffer>} body
  */
-export function sendRequest(core, effect, body, state) {
-  const { url, headers } = effect;
+export function requestOf(core, { url, headers, model }, body) {
+  return new ModelRequest(setupOf(core.settings.models.known[model]).fetch ?? globalThis.fetch, url, headers, body);
+}
+
+/** Sends a request for the first time. @param {ModelRequest} request @param {Slot} state @returns {Promise<Response>} */
+export function send(request, state) {
+  const { url, headers } = request;
   // Every host words this error differently, and each wording would be taken for a dead network.
   if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
   if (PLAIN.test(url)) import("./plain-http.js").then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));
-  return requestOf(core, effect, body).send(state);
-}
-
-/** @param {Core} core @param {HttpEffect} effect @param {Uint8Array<ArrayBuffer>} body */
-function requestOf(core, { url, headers, model }, body) {
-  return new ModelRequest(setupOf(core.settings.models.known[model]).fetch ?? globalThis.fetch, url, headers, body);
+  return request.send(state);
 }
 
 /**

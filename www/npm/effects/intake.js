@@ -64,7 +64,8 @@ export class Intake {
 
   flush() {
     const { chunks, size } = this;
-    if (size === 0) return;
+    // Reads without bytes count too: the engine looks at the clock.
+    if (chunks.length === 0) return;
     this.chunks = emptyList();
     this.size = 0;
     if (size <= MAX_BYTES) return this.run.engineRun.feed(this.slot, chunks);

@@ -6,7 +6,7 @@
 
 import { Engine, Scope } from "../boundary/engine.js";
 import * as KIND from "../boundary/protocol.js";
-import { sendRequest } from "../effects/http.js";
+import { requestOf, send } from "../effects/http.js";
 import { quietly, Slot } from "../effects/slot.js";
 
 /** @import { Driver } from "./driver.js" */
@@ -52,7 +52,7 @@ export function sendAhead(run, first, prompts) {
     const found = play(run, new Engine({ module: first }, new Scope()), prompts);
     if (!found) return;
     const state = new Slot();
-    return new Ahead(found.effect, found.body, state, sendRequest(core, found.effect, found.body, state));
+    return new Ahead(found.effect, found.body, state, send(requestOf(core, found.effect, found.body), state));
   } catch {
     // The first half lacks something that this run needs.
   }

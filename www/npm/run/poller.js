@@ -50,7 +50,8 @@ export class Poller {
         const more = this.#step(slot, size);
         if (more === 0) break;
         this.hasMore = more === 2;
-        size = 0;
+        // The bytes are in.
+        slot = size = 0;
         run.batches.deliver(engine);
       } while (this.hasMore && !run.isOver);
     } finally {

@@ -55,7 +55,7 @@ pub fn run_new(agent: u32, prompts: &str, run_id: &str, session_id: &str, now: f
 
 /// Runs as far as possible without an answer from outside and without getting ahead of the
 /// listeners; the caller must have delivered all earlier batches. The first `size` bytes of the
-/// input belong to the response at `slot`.
+/// input belong to the response at `slot`; there are none if it is 0.
 ///
 /// Returns 0 if there is nothing to deliver, 1 if there is a batch in the outbox, and 2 if there is a
 /// batch and the run continues as soon as it is delivered.
@@ -63,7 +63,7 @@ pub fn run_new(agent: u32, prompts: &str, run_id: &str, session_id: &str, now: f
 pub fn run_poll(handle: u32, slot: SlotId, size: usize, now: f64) -> u32 {
     set_now(now);
     let Some(run) = run_entry(handle) else { return 0 };
-    if size > 0 {
+    if slot > 0 {
         let bridge = BridgeGuard::of(run.clone());
         INPUT.with_borrow(|input| bridge.feed(slot, input.get(..size).unwrap_or_default()));
     }
