@@ -24,6 +24,8 @@ const KINDS = {
   /** The message before the last is gone from the history. */
   "lose-message": (_, options) => (options.tools ? { ...options, transformContext: (/** @type {any[]} */ messages) => (messages.length > 4 ? { messages: messages.filter((_, i) => i !== 2) } : undefined) } : options),
   "double-run": (_, options) => (options.tools ? { ...options, tools: options.tools.map((/** @type {any} */ tool) => ({ ...tool, execute: async (/** @type {any} */ args, /** @type {any} */ context) => (await tool.execute(args, context), tool.execute(args, context)) })) } : options),
+  /** Says of every tool that it may run again after a restore. */
+  rerun: (_, options) => (options.tools ? { ...options, tools: options.tools.map((/** @type {any} */ tool) => ({ ...tool, idempotent: true })) } : options),
   "cut-call": (_, options) => (options.tools ? options : { ...options, fetch: async (/** @type {any} */ url, /** @type {any} */ init) => forgiving(await fetch(url, init)) }),
   "wrong-end": (_, options) => (options.tools ? { ...options, maxTurns: 1 } : options),
   leak: (life, options) => (leaked.push(life, "x".repeat(2000) + life.id), options),

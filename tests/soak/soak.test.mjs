@@ -17,6 +17,7 @@ const soak = (...args) => new Promise((resolve) => {
 const DOUBLES = [
   ["lose-message", "talk", "no message was lost, doubled or changed"],
   ["double-run", "talk", "no call ran twice"],
+  ["rerun", "stored", "no call ran twice"],
   ["cut-call", "failures", "no call of a cut answer ran"],
   ["wrong-end", "talk", "all runs ended as the server's script has it"],
   ["hang", "talk", "all runs ended as the server's script has it", ["--patience", "3"]],
