@@ -88,7 +88,9 @@ function misjudges(life) {
     async finish() {
       told(life, "unknown", 2);
       const before = life.saved.refused;
-      try { life.agent.resolveTool(last, "approve"); } catch { life.saved.refused += 1; }
+      try {
+        if (life.agent.resolveTool(last, "approve") === false) life.saved.refused += 1;
+      } catch { life.saved.refused += 1; }
       await later(0);
       if (life.saved.refused === before) life.complain("a decision about a run that is over was taken without a word");
     },

@@ -48,7 +48,7 @@ class Judgment {
   ends() {
     const say = (/** @type {any[]} */ ends) => ends.map(({ stop, code }) => (code ? `${stop} (${code})` : stop)).join(", ");
     const { runs } = this.outcome;
-    const isAsPlanned = runs.length === this.plan.expect.length && this.plan.expect.every(({ stop, code }, i) => runs[i].stop === stop && (code === "*" || (runs[i].code ?? undefined) === code));
+    const isAsPlanned = runs.length === this.plan.expect.length && this.plan.expect.every(({ stop, code }, i) => runs[i].stop === stop && (runs[i].code ?? undefined) === code);
     this.must(isAsPlanned, "a wrong end", () => `expected ${say(this.plan.expect)}; got ${say(runs)}: ${runs.map((/** @type {any} */ run) => run.message ?? "").join("; ")}`);
   }
 

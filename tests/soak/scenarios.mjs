@@ -194,10 +194,10 @@ export const SCENARIOS = {
   trickle: { weight: 2, draw: (roll) => hopeless(roll, { kind: pick(roll, ["trickle", "drip"]) }, "timeout", { timeouts: { totalMs: 500 } }) },
   garbage: { weight: 3, draw: (roll) => failing(roll, { kind: pick(roll, ["garbage", "page", "json"]) }, 1, "invalid_request") },
   line: { weight: 1, draw: (roll) => failing(roll, { kind: "line" }, 1, "server", { limits: { line: 65_536 } }) },
-  filtered: { weight: 1, waits: "calls of a filtered answer run", draw: (roll) => ({ turns: [{ calls: calls(roll, ["note"]), finish: "filter" }, closing()], prompts: 2, causes: ["filtered"] }) },
+  filtered: { weight: 1, draw: (roll) => ({ turns: [{ calls: calls(roll, ["note"]), finish: "filter" }, closing()], prompts: 2, causes: ["filtered"] }) },
   length: { weight: 2, draw: (roll) => ({ turns: [{ calls: calls(roll, ["note"]), finish: "length", open: true }, closing()], causes: ["incomplete"] }) },
   asked: { weight: 6, draw: asked },
-  stale: { weight: 2, waits: "a decision about a call that is not open may be taken without a word", draw: (roll) => ({ turns: [...times(1 + roll(2), () => ({ calls: times(1 + roll(2), () => ({ tool: "pay", answer: "unknown" })) })), closing()], drive: "misjudges" }) },
+  stale: { weight: 2, draw: (roll) => ({ turns: [...times(1 + roll(2), () => ({ calls: times(1 + roll(2), () => ({ tool: "pay", answer: "unknown" })) })), closing()], drive: "misjudges" }) },
   aborted: { weight: 6, draw: aborted },
   steered: { weight: 6, draw: steered },
   tools: { weight: 5, draw: (roll) => ({ turns: [...working(roll, ["fail", "hang", "huge", "nothing", "wrong", "note"]), closing()] }) },
@@ -205,8 +205,8 @@ export const SCENARIOS = {
   stored: { weight: 6, draw: stored },
   distant: { weight: 6, draw: distant },
   dropped: { weight: 3, draw: (roll) => ({ turns: [{ calls: [{ tool: "pay", answer: "never" }, ...calls(roll, ["pay"])] }], dropped: true }) },
-  redirect: { weight: 2, waits: "a redirect to another origin is followed", draw: (roll) => hopeless(roll, { kind: "redirect", status: pick(roll, [301, 302, 303, 307, 308]) }, "*", {}) },
-  flood: { weight: 1, waits: "an answer has no limit in bytes", draw: (roll) => ({ ...hopeless(roll, { kind: "flood" }, "*", {}), limits: { answer: 1_000_000 } }) },
+  redirect: { weight: 2, draw: (roll) => hopeless(roll, { kind: "redirect", status: pick(roll, [301, 302, 303, 307, 308]) }, "invalid_request", {}) },
+  flood: { weight: 1, draw: (roll) => ({ ...hopeless(roll, { kind: "flood" }, "server", {}), limits: { answer: 1_000_000 } }) },
 };
 
 /** What is drawn, as often as its weight says. @param {string[]} only @param {string} host */
