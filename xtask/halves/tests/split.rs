@@ -1,0 +1,200 @@
+//! A small module, split: what is in either half, and what is refused. That both halves together do what the whole does is
+//! tested with the package (tests/js/halves.test.mjs).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+
+use module_halves::{ENTERED, FIRST, Module};
+use wasm_encoder::{
+    CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType, ExportKind, ExportSection,
+    Function, FunctionSection, ImportSection, Instruction, MemorySection, MemoryType, RefType, StartSection,
+    TableSection, TableType, TypeSection, ValType,
+};
+use wasmparser::{Operator, Parser, Payload};
+
+/// `a` is exported and calls `b`; `b` calls the imported function; `c` is exported and stands in the table; `d` calls `a`.
+/// Imported functions come first, so these are 1 to 4.
+fn module(change: impl FnOnce(&mut Parts)) -> Vec<u8> {
+    let mut parts = Parts::default();
+    change(&mut parts);
+    let mut types = TypeSection::new();
+    types.ty().function([ValType::I32], [ValType::I32]);
+    let mut imports = ImportSection::new();
+    imports.import("env", "f", EntityType::Function(0));
+    let mut functions = FunctionSection::new();
+    for _ in 0..4 {
+        functions.function(0);
+    }
+    let mut tables = TableSection::new();
+    for _ in 0..parts.tables {
+        tables.table(TableType {
+            element_type: RefType::FUNCREF,
+            minimum: 2,
+            maximum: Some(2),
+            table64: false,
+            shared: false,
+        });
+    }
+    let mut memories = MemorySection::new();
+    memories.memory(MemoryType {
+        minimum: 1,
+        maximum: None,
+        memory64: false,
+        shared: false,
+        page_size_log2: None,
+    });
+    let mut exports = ExportSection::new();
+    exports.export("a", ExportKind::Func, 1).export("c", ExportKind::Func, 3);
+    let mut elements = ElementSection::new();
+    elements.active(None, &ConstExpr::i32_const(1), Elements::Functions(vec![3].into()));
+    let mut code = CodeSection::new();
+    for calls in [Some(2), Some(0), None, Some(1)] {
+        let mut function = Function::new([]);
+        function.instruction(&Instruction::LocalGet(0));
+        if let Some(called) = calls {
+            function.instruction(&Instruction::Call(called));
+        }
+        code.function(function.instruction(&Instruction::End));
+    }
+    let mut data = DataSection::new();
+    if parts.passive {
+        data.passive(*b"hello");
+    } else {
+        data.active(0, &ConstExpr::i32_const(8), *b"hello");
+    }
+    let mut whole = wasm_encoder::Module::new();
+    whole.section(&types).section(&imports).section(&functions).section(&tables).section(&memories);
+    whole.section(&exports);
+    whole.section(&elements).section(&code).section(&data);
+    whole.finish()
+}
+
+/// A module that runs something as soon as it is instantiated.
+fn started() -> Vec<u8> {
+    let mut types = TypeSection::new();
+    types.ty().function([], []);
+    let mut functions = FunctionSection::new();
+    functions.function(0);
+    let mut code = CodeSection::new();
+    code.function(Function::new([]).instruction(&Instruction::End));
+    let mut whole = wasm_encoder::Module::new();
+    whole.section(&types).section(&functions).section(&StartSection { function_index: 0 }).section(&code);
+    whole.finish()
+}
+
+struct Parts {
+    tables: u32,
+    passive: bool,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Parts { tables: 1, passive: false }
+    }
+}
+
+/// What a module says of itself: names of exports, imports by module, how many functions and segments, and its calls.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    exports: Vec<String>,
+    imports: Vec<String>,
+    functions: usize,
+    data: u32,
+    direct: usize,
+    indirect: usize,
+    places: Vec<i32>,
+    table: Option<u64>,
+}
+
+fn seen(wasm: &[u8]) -> Seen {
+    let mut seen = Seen::default();
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload.unwrap() {
+            Payload::ExportSection(section) => {
+                seen.exports = section.into_iter().map(|export| export.unwrap().name.to_owned()).collect();
+            }
+            Payload::ImportSection(section) => {
+                let name = |import: wasmparser::Import<'_>| format!("{}.{}", import.module, import.name);
+                seen.imports = section.into_imports().map(|import| name(import.unwrap())).collect();
+            }
+            Payload::TableSection(section) => {
+                seen.table = section.into_iter().next().map(|table| table.unwrap().ty.initial)
+            }
+            Payload::DataSection(section) => seen.data = section.count(),
+            Payload::ElementSection(section) => {
+                for element in section {
+                    let wasmparser::ElementKind::Active { offset_expr, .. } = element.unwrap().kind else {
+                        continue;
+                    };
+                    if let Operator::I32Const { value } = offset_expr.get_operators_reader().read().unwrap() {
+                        seen.places.push(value);
+                    }
+                }
+            }
+            Payload::CodeSectionEntry(body) => {
+                seen.functions += 1;
+                for operator in body.get_operators_reader().unwrap() {
+                    match operator.unwrap() {
+                        Operator::Call { .. } => seen.direct += 1,
+                        Operator::CallIndirect { .. } => seen.indirect += 1,
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    seen
+}
+
+#[test]
+fn each_function_is_in_one_half_and_finds_the_others() {
+    let wasm = module(|_| {});
+    let halves = Module::read(&wasm).unwrap().split(&BTreeSet::from([1])).unwrap();
+    let first = seen(&halves.first);
+    // `a`, which calls `b` through the table, and a door to `c`, which stands in the rest.
+    assert_eq!((first.functions, first.direct, first.indirect), (2, 0, 2));
+    assert_eq!(first.exports, ["a", "c", "m", "t0", "f0"]);
+    assert_eq!(first.imports, ["env.f"]);
+    // `c` has its place already; `b` gets a new one. Both are filled by the rest.
+    assert_eq!((first.table, first.places, first.data), (Some(3), vec![], 1));
+    let rest = seen(&halves.rest);
+    assert_eq!((rest.functions, rest.direct, rest.indirect), (3, 2, 0));
+    assert_eq!(
+        rest.imports,
+        ["env.f", &format!("{FIRST}.f0"), &format!("{FIRST}.m"), &format!("{FIRST}.t0")]
+    );
+    assert_eq!((rest.exports, rest.places, rest.data), (vec![], vec![1], 0));
+}
+
+#[test]
+fn a_first_half_with_everything_leaves_nothing_to_the_rest() {
+    let wasm = module(|_| {});
+    let halves = Module::read(&wasm).unwrap().split(&(1..5).collect()).unwrap();
+    let (whole, first, rest) = (seen(&wasm), seen(&halves.first), seen(&halves.rest));
+    assert_eq!((first.functions, first.direct, first.indirect), (whole.functions, whole.direct, 0));
+    assert_eq!((first.places, first.table), (whole.places, whole.table));
+    assert_eq!((rest.functions, rest.places), (0, vec![]));
+}
+
+#[test]
+fn each_function_of_a_traced_module_has_a_flag() {
+    let wasm = module(|_| {});
+    let traced = seen(&Module::read(&wasm).unwrap().traced().unwrap());
+    let flags: Vec<String> = (1..5).map(|function| format!("{ENTERED}{function}")).collect();
+    assert_eq!(traced.exports, [&["a".to_owned(), "c".to_owned()][..], &flags].concat());
+    assert_eq!(traced.functions, 4);
+}
+
+#[test]
+fn what_is_not_known_is_refused_by_name() {
+    let refused = |change: fn(&mut Parts)| {
+        let wasm = module(change);
+        Module::read(&wasm).err().unwrap().to_string()
+    };
+    assert!(refused(|parts| parts.passive = true).contains("passive segment of data"));
+    assert!(refused(|parts| parts.tables = 2).contains("exactly one table of functions"));
+    assert!(Module::read(&started()).err().unwrap().to_string().contains("start function"));
+    assert!(Module::read(b"\0asm").err().unwrap().to_string().contains("not a valid module"));
+}
