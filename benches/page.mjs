@@ -1,5 +1,5 @@
 // From navigation to the first piece of an answer, in a page on a slow network: `node page.mjs [--rounds=N] [--think=MS,MS]
-// [--pages=NAME,…]`, with Chromium in CHROMIUM. Prints a Markdown table.
+// [--pages=NAME,…]`, with Chromium in CHROMIUM. Prints a Markdown table; with TIMELINE=1 also when each file was asked for.
 //
 // The same page for each engine: its script, bundled and minified, starts an agent with a tool that asks for approval and
 // listens to the text. Files are sent with brotli, as any host for pages does; the cache is empty. The model's server waits

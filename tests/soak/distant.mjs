@@ -2,26 +2,10 @@
 // A user who is elsewhere: RemoteAgents that talk to the agent's handler over connections that break. Clients come and go
 // during the run, and at the end each mirror has to show what the agent has.
 
+import { cutAfter } from "../js/cut.mjs";
 import { dice } from "../js/dice.mjs";
 import { decider } from "./drives.mjs";
 import { later } from "./tools.mjs";
-
-/** @param {any} body @param {number} bytes after which it breaks */
-function fragile(body, bytes) {
-  const reader = body.getReader();
-  let left = bytes;
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await reader.read();
-      if (done) return controller.close();
-      controller.enqueue(value.subarray(0, left));
-      if ((left -= value.length) > 0) return;
-      reader.cancel().catch(() => {});
-      controller.error(new Error("the connection was cut"));
-    },
-    cancel: () => reader.cancel().catch(() => {}),
-  });
-}
 
 /**
  * A fetch between two ends of which neither can rely on the other: requests that never arrive, answers that get lost after the
@@ -38,7 +22,7 @@ const unreliable = (ask, roll) => async (/** @type {any} */ url, /** @type {any}
     return new Response("bad gateway", { status: 502 });
   }
   if (!String(url).includes("/events") || luck > 4 || !response.body) return response;
-  return new Response(fragile(response.body, 1 + roll(3000)), { status: response.status, headers: response.headers });
+  return new Response(cutAfter(response.body, 1 + roll(3000)), { status: response.status, headers: response.headers });
 };
 
 const marksOf = (/** @type {readonly any[]} */ messages) => JSON.stringify(messages);

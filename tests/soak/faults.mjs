@@ -85,8 +85,10 @@ export const FAULTS = {
   },
   garbage(exchange) {
     begin(exchange);
-    // No colon: a line that begins with one would be a comment, and the whole a stream.
-    exchange.response.end(Buffer.from(Array.from({ length: 2000 }, () => exchange.roll(256)).filter((byte) => byte !== 0x3a)));
+    // No colon: a line that begins with one would be a comment, and the whole a stream. And no bracket at the beginning: that
+    // would be a JSON document that broke off, after which the model is asked again.
+    const bytes = Array.from({ length: 2000 }, () => exchange.roll(256)).filter((byte) => byte !== 0x3a);
+    exchange.response.end(Buffer.from(bytes.slice(bytes.findIndex((byte) => byte > 0x20 && byte !== 0x5b && byte !== 0x7b))));
   },
   page: ({ response }) => void response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>Welcome</title><p>Sign in to the Wi-Fi"),
   json: ({ response }) => void response.writeHead(200, { "content-type": "application/json" }).end('{"hello":"you"}'),

@@ -206,7 +206,7 @@ export const SCENARIOS = {
   distant: { weight: 6, draw: distant },
   dropped: { weight: 3, draw: (roll) => ({ turns: [{ calls: [{ tool: "pay", answer: "never" }, ...calls(roll, ["pay"])] }], dropped: true }) },
   redirect: { weight: 2, draw: (roll) => hopeless(roll, { kind: "redirect", status: pick(roll, [301, 302, 303, 307, 308]) }, "invalid_request", {}) },
-  flood: { weight: 1, draw: (roll) => ({ ...hopeless(roll, { kind: "flood" }, "server", {}), limits: { answer: 1_000_000 } }) },
+  flood: { weight: 1, draw: (roll) => ({ ...hopeless(roll, { kind: "flood" }, "server", {}), limits: { answer: 100_000 } }) },
 };
 
 /** What is drawn, as often as its weight says. @param {string[]} only @param {string} host */

@@ -30,6 +30,14 @@ impl AgentCommand {
     }
 }
 
+fn write_decisions(decisions: &[(String, ToolDecision)], out: &mut String) {
+    let mut all = ObjectWriter::new(out);
+    for (id, decision) in decisions {
+        all.field(id, decision);
+    }
+    all.end();
+}
+
 fn read_decisions(value: &Value) -> Result<Vec<(String, ToolDecision)>, String> {
     let mut all = Vec::new();
     for (id, decision) in value.as_object().map(Map::iter).into_iter().flatten() {
@@ -80,11 +88,7 @@ impl ToJson for AgentCommand {
             AgentCommand::FollowUp(letter) => letter.write_command("follow_up", &mut object),
             AgentCommand::Resolve(answers) => {
                 object.field("kind", "answer");
-                let mut all = ObjectWriter::new(object.key("answers"));
-                for (id, decision) in answers {
-                    all.field(id, decision);
-                }
-                all.end();
+                write_decisions(answers, object.key("answers"));
             }
             AgentCommand::Refuse { id, call_id, reason } => {
                 object.field("kind", "refuse").optional("id", id).optional("callId", call_id);
@@ -95,11 +99,7 @@ impl ToJson for AgentCommand {
             }
             AgentCommand::ResolveTools(decisions) => {
                 object.field("kind", "resolve_all");
-                let mut all = ObjectWriter::new(object.key("decisions"));
-                for (call_id, decision) in decisions {
-                    all.field(call_id, decision);
-                }
-                all.end();
+                write_decisions(decisions, object.key("decisions"));
             }
             AgentCommand::SwitchModel => drop(object.field("kind", "switch_model")),
             AgentCommand::ClearQueues => drop(object.field("kind", "clear_queues")),

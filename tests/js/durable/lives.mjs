@@ -6,25 +6,14 @@ import assert from "node:assert/strict";
 import { RemoteAgent } from "../../../pkg/remote.js";
 import { expected, interrupted, runLife, plain } from "../checkpoint/lives.mjs";
 import { world } from "../checkpoint/world.mjs";
+import { cutAfter } from "../cut.mjs";
 import { dice } from "../dice.mjs";
 import { checkTrace } from "../grammar.mjs";
 import { start } from "./bundle.mjs";
 
 /** A body that may break in the middle. @param {Response} response @param {(n: number) => number} roll */
 function fragile(response, roll) {
-  const reader = /** @type {any} */ (response.body).getReader();
-  let left = roll(3) === 0 ? 1 + roll(4000) : Infinity;
-  const body = new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await reader.read();
-      if (done) return controller.close();
-      controller.enqueue(value.subarray(0, left));
-      if ((left -= value.length) > 0) return;
-      reader.cancel().catch(() => {});
-      controller.error(new Error("cut"));
-    },
-    cancel: () => reader.cancel().catch(() => {}),
-  });
+  const body = cutAfter(/** @type {any} */ (response.body), roll(3) === 0 ? 1 + roll(4000) : Infinity);
   return new Response(body, { status: response.status, headers: /** @type {any} */ (response.headers) });
 }
 

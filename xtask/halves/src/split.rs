@@ -66,14 +66,19 @@ impl Module<'_> {
         self.functions.get(usize::try_from(function)?).copied().context("there is no such function")
     }
 
-    fn first(&self, plan: &Plan) -> Result<Vec<u8>> {
-        let mut functions = Vec::new();
-        let mut code = CodeSection::new();
-        let mut moved = Moved { places: &plan.in_first, prologue: Vec::new() };
-        for function in &plan.kept {
-            functions.push(self.type_of(*function)?);
+    /// The types and the bodies of these functions, which find all others at these places.
+    fn code(&self, chosen: &[u32], places: &[Option<Place>]) -> Result<(Vec<u32>, CodeSection)> {
+        let (mut types, mut code) = (Vec::new(), CodeSection::new());
+        let mut moved = Moved { places, prologue: Vec::new() };
+        for function in chosen {
+            types.push(self.type_of(*function)?);
             moved.add(self.body(*function)?, &mut code)?;
         }
+        Ok((types, code))
+    }
+
+    fn first(&self, plan: &Plan) -> Result<Vec<u8>> {
+        let (mut functions, mut code) = self.code(&plan.kept, &plan.in_first)?;
         // An export whose function is in the rest is a function here that passes its arguments on.
         let mut doors = BTreeMap::new();
         for export in self.exports.iter().filter(|export| export.kind == ExternalKind::Func) {
@@ -133,13 +138,7 @@ impl Module<'_> {
         for (number, global) in self.globals.iter().enumerate() {
             imports.import(FIRST, &format!("g{number}"), Same.global_type(global.ty).map_err(wrong)?);
         }
-        let mut functions = Vec::new();
-        let mut code = CodeSection::new();
-        let mut moved = Moved { places: &plan.in_rest, prologue: Vec::new() };
-        for function in &plan.moved {
-            functions.push(self.type_of(*function)?);
-            moved.add(self.body(*function)?, &mut code)?;
-        }
+        let (functions, code) = self.code(&plan.moved, &plan.in_rest)?;
         let goes = |(place, function): &(u32, u32)| match plan.in_rest.get(usize::try_from(*function).ok()?) {
             Some(Some(Place::Direct(index))) if plan.deferred(*function) => Some((*place, *index)),
             _ => None,
