@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod crates;
 mod demo;
 mod deny;
 mod licence;
@@ -58,6 +59,12 @@ const COMMANDS: &[Command] = &[
         usage: "e2e [NAME...] [--skip NAME] [--list]",
         about: "checks against what must be fetched first: Firefox and WebKit, webpack, Rollup, Deno, Bun and wrangler, llmock's verdict on our client, a real model",
         run: test::e2e,
+    },
+    Command {
+        name: "crates",
+        usage: "crates",
+        about: "packs the crates, and compiles each as somebody who downloads it would",
+        run: crates::run,
     },
     Command {
         name: "deny",

@@ -23,6 +23,12 @@ pub fn target() -> PathBuf {
     }
 }
 
+/// Returns the folder in which cargo keeps what it downloads, if this user has one.
+pub fn cargo_home() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
+}
+
 /// Makes a command that runs in the repository. `cargo` is the cargo that runs xtask.
 pub fn command(program: &str) -> Command {
     let mut command = match std::env::var_os("CARGO") {

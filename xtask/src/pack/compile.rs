@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Kind;
 use super::manifest::Manifest;
-use crate::run::{command, read, root};
+use crate::run::{cargo_home, command, read, root};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -82,11 +82,14 @@ fn without_machine_paths() -> Result<Vec<String>> {
     // If the sources of the standard library are installed, panic messages name them by this path.
     let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
     let mut prefixes = vec![root(), Path::new(sysroot.trim()).join("lib/rustlib/src/rust")];
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
-    if let Some(sources) = home.map(|home| home.join("registry/src")) {
+    if let Some(sources) = cargo_home().map(|home| home.join("registry/src")) {
         let registries = fs::read_dir(&sources).into_iter().flatten();
-        prefixes.extend(registries.filter_map(|entry| Some(entry.ok()?.path())));
+        let folders = registries.filter_map(|entry| Some(entry.ok()?.path()));
+        // What begins with a dash is a folder of this machine that `cargo package` took for a registry.
+        prefixes
+            .extend(folders.filter(|path| {
+                path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('-'))
+            }));
         // Before the first build there is no folder for a registry yet.
         prefixes.push(sources);
     }

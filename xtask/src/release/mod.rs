@@ -13,11 +13,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::args::Args;
+use crate::crates::{self, CRATES};
 use crate::pack::{self, CargoToml, Kind};
 use crate::run::{command, read, root, run as run_command, target};
 use crate::setup;
-
-const CRATES: &[&str] = &["turnwheel", "turnwheel-web"];
 
 /// Runs `cargo xtask pack [--out FOLDER] [--unchecked | --offline] [--release]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
@@ -40,7 +39,8 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
         npm.arg("pack").arg(&package.folder).args(["--loglevel=error", "--pack-destination"]).arg(&out),
     )?;
     let tarball = out.join(format!("turnwheel-{}.tgz", cargo.version));
-    let archives: Vec<PathBuf> = [tarball.clone()].into_iter().chain(crates(&args, &cargo, &out)?).collect();
+    let archives: Vec<PathBuf> =
+        [tarball.clone()].into_iter().chain(packed_crates(&args, &cargo, &out)?).collect();
     let mut sums = String::new();
     for archive in &archives {
         print!("{}", table(archive)?);
@@ -92,19 +92,18 @@ fn check_manifest(text: &[u8], is_release: bool) -> Result<()> {
 }
 
 /// Makes the crates; cargo compiles each as it would be downloaded.
-fn crates(args: &Args, cargo: &CargoToml, out: &Path) -> Result<Vec<PathBuf>> {
-    let mut package = command("cargo");
-    package.args(["package", "--locked"]).args(CRATES.iter().flat_map(|name| ["--package", name]));
+fn packed_crates(args: &Args, cargo: &CargoToml, out: &Path) -> Result<Vec<PathBuf>> {
+    let mut options = vec!["--locked"];
     if !args.has("--release") {
-        package.arg("--allow-dirty");
+        options.push("--allow-dirty");
     }
     if args.has("--unchecked") {
-        package.arg("--no-verify");
+        options.push("--no-verify");
     }
-    run_command(&mut package)?;
+    let folder = crates::package(&options)?;
     let copy = |name: &&str| {
         let file = format!("{name}-{}.crate", cargo.version);
-        let made = target().join("package").join(&file);
+        let made = folder.join(&file);
         fs::copy(&made, out.join(&file)).with_context(|| format!("cargo made no {}", made.display()))?;
         Ok(out.join(file))
     };
