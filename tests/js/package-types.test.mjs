@@ -107,6 +107,7 @@ const ADDED = [
   ["an answer that is refused may have named one", /(type: "command_refused"; )/, "$1id?: string; "],
   ["an approver is asked a question", /(interface ApprovalRequest \{ )/, "$1id: string; "],
   ["a decision may come early", /(interface AgentLoopConfig \{)/, '$1\n  earlyDecisions?: "park" | "refuse";'],
+  ["a message may say that it waits for the whole batch, so an agent may", /(steering\?: \{ when\?: "after_tool" \| "immediate")/, '$1 | "after_batch"'],
   ["what an environment gives may not be there, for exactOptionalPropertyTypes", /(apiKey\?: string \| \(\(\) [^;]*|signal\?: AbortSignal)(?=; )/g, "$1 | undefined"],
   ["libraries declare it so, for exactOptionalPropertyTypes", /readonly types\?: \{ input: unknown; output: Output \}/, "readonly types?: { readonly input: unknown; readonly output: Output } | undefined"],
 ];
