@@ -1,11 +1,12 @@
 // From navigation to the first piece of an answer, in a page on a slow network: `node page.mjs [--rounds=N] [--think=MS,MS]
-// [--pages=NAME,…]`, with Chromium in CHROMIUM. Prints a Markdown table; with TIMELINE=1 also when each file was asked for.
+// [--pages=NAME,…] [--write]`, with Chromium in CHROMIUM. Prints a Markdown table, which `--write` puts into PAGE.md; with
+// TIMELINE=1 also when each file was asked for.
 //
 // The same page for each engine: its script, bundled and minified, starts an agent with a tool that asks for approval and
 // listens to the text. Files are sent with brotli, as any host for pages does; the cache is empty. The model's server waits
 // as long as a model thinks before its first token. Chromium throttles to 1.6 Mbit/s down, 750 kbit/s up, and 150 ms.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -28,20 +29,37 @@ const sse = (delta, finish = null) => `data: ${JSON.stringify({ id: "1", object:
 const brotli = (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } });
 const TYPES = { js: "text/javascript", wasm: "application/wasm", html: "text/html" };
 
-/** The files of a page, compressed, by name. */
+/** The files of a page, compressed, by name, and which scripts its script imports by name. */
 async function bundle(name) {
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
     stdin: { contents: `import { start } from "./${name}.mjs"; globalThis.start(start);`, resolveDir: join(HERE, "pages") },
-    bundle: true, splitting: true, minify: true, format: "esm", platform: "browser", target: "es2022", outdir: "/", write: false, legalComments: "none", logLevel: "error",
+    bundle: true, splitting: true, minify: true, format: "esm", platform: "browser", target: "es2022", outdir: "/", write: false, metafile: true, legalComments: "none", logLevel: "error",
     define: { "process.env.NODE_ENV": '"production"' }, alias: { turnwheel: join(PACKAGE, "entry/web.js") },
   });
   const files = new Map(outputFiles.map(({ path, contents }) => [path.slice(1).replace("stdin", "page"), brotli(contents)]));
   if (name === "turnwheel") for (const half of ["first", "rest"]) files.set(`turnwheel-${half}.wasm`, brotli(readFileSync(join(PACKAGE, `turnwheel-${half}.wasm`))));
-  return files;
+  return { files, imported: imported(metafile.outputs) };
 }
 
+/** The chunks that come with the entry. @param {import("esbuild").Metafile["outputs"]} outputs */
+function imported(outputs) {
+  const found = new Set();
+  const visit = (name) => {
+    for (const { path, kind } of outputs[name].imports) {
+      if (kind !== "import-statement" || found.has(path)) continue;
+      found.add(path);
+      visit(path);
+    }
+  };
+  // What is loaded by `import()` is an entry point to esbuild, too.
+  visit(Object.keys(outputs).find((name) => outputs[name].entryPoint === "<stdin>"));
+  return [...found].map((path) => path.split("/").pop());
+}
+
+// Chunks that the script imports are named in the page, as Vite and others write it for each app.
 const html = (name) => `<!doctype html><title>${name}</title>
 ${(PRELOADED[name] ?? []).map((file) => `<link rel="preload" href="/${name}/assets/${file}" as="fetch" crossorigin>`).join("")}
+${pages.get(name).imported.map((file) => `<link rel="modulepreload" href="/${name}/assets/${file}">`).join("")}
 <script>
   const errors = [];
   globalThis.start = (begin) => begin(location.origin + "/v1", () => (globalThis.first ??= performance.now())).catch((error) => errors.push(String(error)));
@@ -66,9 +84,10 @@ const server = createServer(async (request, response) => {
     await new Promise((resolve) => setTimeout(resolve, thinking));
     return void response.end(sse({ role: "assistant", content: "Hello" }) + sse({}, "stop") + "data: [DONE]\n\n");
   }
+  if (!pages.has(name)) return void response.writeHead(404).end(); // The icon.
   if (file === undefined) return void response.writeHead(200, { "content-type": "text/html" }).end(html(name));
   // As the package says: esbuild leaves the wasm files where a page finds them beside its script.
-  const body = pages.get(name)?.get(file);
+  const body = pages.get(name)?.files.get(file);
   if (!body) return void response.writeHead(404).end();
   visit.all += body.length;
   log(file);
@@ -108,13 +127,32 @@ for (const think of THINKING) {
   for (let round = 0; round < ROUNDS; round++) for (const name of PAGES) times.get(name).push(await visited(browser, name));
   rows.push([think, new Map([...times].map(([name, all]) => [name, { first: median(all.map((one) => one.first)), before: all[0].before, all: all[0].all }]))]);
 }
+const browserVersion = browser.version();
 await browser.close();
 server.close();
 
 const kb = (bytes) => (bytes / 1000).toFixed(1);
-console.log(`| page | KB sent before the request | KB in all | ${THINKING.map((ms) => `first text, ms, if the model thinks ${ms} ms`).join(" | ")} |`);
-console.log(`|---|--:|--:|${THINKING.map(() => "--:|").join("")}`);
-for (const name of PAGES) {
-  const { before, all } = rows[0][1].get(name);
-  console.log(`| ${name} | ${kb(before)} | ${kb(all)} | ${rows.map(([, times]) => Math.round(times.get(name).first)).join(" | ")} |`);
+const table = [
+  `| page | KB sent before the request | KB in all | ${THINKING.map((ms) => `first text, ms, if the model thinks ${ms} ms`).join(" | ")} |`,
+  `|---|--:|--:|${THINKING.map(() => "--:|").join("")}`,
+  ...PAGES.map((name) => {
+    const { before, all } = rows[0][1].get(name);
+    return `| ${name} | ${kb(before)} | ${kb(all)} | ${rows.map(([, times]) => Math.round(times.get(name).first)).join(" | ")} |`;
+  }),
+].join("\n");
+console.log(table);
+
+if (process.argv.includes("--write")) {
+  const versions = JSON.parse(readFileSync(join(HERE, "package.json"), "utf8")).dependencies;
+  const peers = { pi: "@earendil-works/pi-ai", tanstack: "@tanstack/ai", "ai-sdk": "ai" };
+  const named = PAGES.filter((name) => peers[name]).map((name) => `${peers[name]} ${versions[peers[name]]}`).join(", ");
+  writeFileSync(join(HERE, "PAGE.md"), `# The first text in a page on a slow network
+
+Written by \`cargo xtask bench --page\`. From navigation to the first text that streams in, with an empty cache: Chromium
+${browserVersion}, throttled to 1.6 Mbit/s down, 750 kbit/s up and 150 ms. Every page has one wire and one tool that asks for
+approval, and the same server, which sends files with brotli. The median of ${ROUNDS} visits, in turns. Beside this
+package: ${named}.
+
+${table}
+`);
 }

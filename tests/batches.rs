@@ -9,8 +9,8 @@ use std::task::Poll;
 
 use rig::clock::Clock;
 use rig::host::{
-    Port, ScriptedAnswer, Stage, StagedHook, answers, calls, config, deaf, quick, slow, spec, stage, text,
-    tool,
+    Port, ScriptedAnswer, Stage, StagedHook, answers, asking, calls, config, deaf, quick, slow, spec, stage,
+    text, tool,
 };
 use turnwheel::agent::Agent;
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalAction, ToolApprovalPolicy, ToolDecision};
@@ -21,24 +21,13 @@ use turnwheel::message::{AgentMessage, ContentBlock, ImageBlock, ToolResultCause
 use turnwheel::policy::{DispatchCall, DispatchVerdict, PostTurn, Verdict};
 use turnwheel::ports::{ApprovalRequest, HookCall, HookStages};
 use turnwheel::stream::AssistantMessageEvent as E;
-use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolContext, ToolOutcome, Transfer};
+use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, Transfer};
 
 const STEERED: &str = "tool call cancelled: user requested steering interrupt";
 const ABORTED: &str = "tool call cancelled: operation aborted";
 
 fn three(tool: &str) -> ScriptedAnswer {
     calls(&[("a", tool, "{}"), ("b", tool, "{}"), ("c", tool, "{}")])
-}
-
-fn asking(name: &str) -> Rc<dyn AgentTool> {
-    let mut asks = spec(name);
-    asks.requires_approval = ApprovalNeed::Always;
-    tool(asks, |context: ToolContext| {
-        ready(ToolOutcome::Completed(AgentToolResult::text(format!(
-            "ran with {}",
-            context.arguments.as_str()
-        ))))
-    })
 }
 
 /// A tool that takes as many milliseconds as its argument `ms` says.

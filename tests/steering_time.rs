@@ -2,21 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that fails here says where")]
 
-use std::future::ready;
+use std::cell::Cell;
 use std::rc::Rc;
 
 use rig::clock::Clock;
-use rig::host::{Stage, answers, calls, config, deaf, quick, slow, spec, tool};
+use rig::host::{Port, Stage, answers, asking, calls, config, deaf, quick, slow};
 use turnwheel::agent::Agent;
 use turnwheel::approval::ToolDecision;
 use turnwheel::config::{AgentLoopConfig, QueueMode, SteeringTime, ToolExecutionPolicy};
-use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolContext, ToolOutcome};
-
-fn asking(name: &str) -> Rc<dyn AgentTool> {
-    let mut asks = spec(name);
-    asks.requires_approval = ApprovalNeed::Always;
-    tool(asks, |_: ToolContext| ready(ToolOutcome::Completed(AgentToolResult::text("allowed"))))
-}
+use turnwheel::json::{FromJson, Value};
+use turnwheel::machine::Letter;
+use turnwheel::message::AgentMessage;
 
 /// A run with one answer that calls these tools by their names, `slow` takes 50 ms.
 fn stage(tools: &[&str], change: impl FnOnce(&mut AgentLoopConfig)) -> Stage {
@@ -54,7 +50,7 @@ fn after_the_batch_waits_for_a_person_too() {
     assert_eq!(stage.agent.pending_approvals().len(), 1, "the question is still open");
     assert!(stage.agent.resolve_tool("a", ToolDecision::Accept));
     stage.finish().check();
-    assert_eq!(stage.history()[2..], ["a: allowed", "user: by the way", "assistant: done"]);
+    assert_eq!(stage.history()[2..], ["a: ran with {}", "user: by the way", "assistant: done"]);
 }
 
 #[test]
@@ -114,6 +110,30 @@ fn what_waits_for_the_end_of_the_batch_goes_on_waiting_after_a_restore() {
     stage.finish().check();
     assert_eq!(
         stage.history()[2..],
-        ["a: allowed", "b: quick is done", "user: by the way", "assistant: done"]
+        ["a: ran with {}", "b: quick is done", "user: by the way", "assistant: done"]
     );
+}
+
+#[test]
+fn what_the_host_keeps_in_a_queue_of_its_own_is_asked_for_though_a_patient_message_waits() {
+    let polled = Rc::new(Cell::new(false));
+    let seen = polled.clone();
+    let mut stage = stage(&["quick", "deaf"], |config| {
+        config.set_message_provider(Rc::new(Port(move |follow_up: bool| {
+            let is_first = !follow_up && !seen.replace(true);
+            async move { if is_first { vec![AgentMessage::user("from afar")] } else { Vec::new() } }
+        })));
+    });
+    stage.prompt("go").until("tool_execution_start");
+    drop(stage.agent.steer_when("later".into(), SteeringTime::AfterBatch));
+    stage.finish().check();
+    assert!(stage.lines().contains(&"turn ends steering_interrupt".to_owned()), "{:?}", stage.lines());
+    assert_eq!(stage.history()[4..], ["user: later", "user: from afar", "assistant: done"]);
+}
+
+#[test]
+fn a_checkpoint_whose_message_names_no_time_is_refused_by_name() {
+    let letter = r#"{ "message": { "role": "user", "content": "x" }, "when": "later" }"#;
+    let refused = Letter::from_json(&Value::parse(letter).unwrap()).unwrap_err();
+    assert_eq!(refused, "`when` of a steering message is no time: later");
 }

@@ -189,7 +189,7 @@ impl Step<'_> {
         if self.is_polled(batch) {
             return self.steer_if_any(batch);
         }
-        let queue = if self.state.queues.steering.is_empty() { Queue::Steering } else { Queue::Posted };
+        let queue = if self.may_interrupt() { Queue::Posted } else { Queue::Steering };
         let poll = self.start(Effect::Poll(queue));
         self.state.queues.polls.insert(poll, queue);
         batch.poll = Some(poll);
@@ -201,10 +201,14 @@ impl Step<'_> {
 
     /// Interrupts the batch if a message waits for this moment, which what waits for the end of the batch does not.
     pub(super) fn steer_if_any(&mut self, batch: &mut Batch) {
-        let is_time = self.steering_time().is_some_and(|time| time >= SteeringTime::AfterTool);
-        if matches!(batch.ending, Ending::Normal) && is_time {
+        if matches!(batch.ending, Ending::Normal) && self.may_interrupt() {
             self.steer(batch);
         }
+    }
+
+    /// Whether a message waits that interrupts a batch when a tool has finished, at the latest.
+    fn may_interrupt(&self) -> bool {
+        self.steering_time().is_some_and(|time| time >= SteeringTime::AfterTool)
     }
 
     /// Handles steering that must not wait for a tool.

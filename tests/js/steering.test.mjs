@@ -2,40 +2,49 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, scripted, tool } from "./kit.mjs";
+import { Agent, deferred, scripted, settle, tool } from "./kit.mjs";
 import { RemoteAgent } from "../../pkg/remote.js";
 import { agentHandler } from "../../pkg/server.js";
 
-/** A tool that ends when it is told to. */
+/** A tool whose calls end, one after the other, when they are released. */
 function held() {
-  let release;
-  const over = new Promise((resolve) => (release = () => resolve("held")));
-  return { release, tool: tool({ name: "held", description: "", parameters: { type: "object" }, execute: () => over }) };
+  const calls = [];
+  const execute = () => new Promise((resolve) => calls.push(() => resolve("held")));
+  return { release: (place) => calls[place](), tool: tool({ name: "held", description: "", parameters: { type: "object" }, execute }) };
 }
 
 const quick = tool({ name: "quick", description: "", parameters: { type: "object" }, execute: () => "quick" });
 const called = (...names) => ({ toolCalls: names.map((toolName) => ({ toolName, arguments: {} })) });
 
-/** Lets the first of two tools end, and the other one later; says what the turn ended with. */
+/** Steers while two tools run, lets the first of them end, and then the other. Says what the turns ended with. */
 async function steered(agent, steerer, release, when) {
   const reasons = [];
-  agent.subscribe((event) => event.type === "turn_end" && reasons.push(event.reason));
-  const both = new Promise((resolve) => {
-    let running = 0;
-    agent.subscribe((event) => event.type === "tool_execution_start" && ++running === 2 && resolve());
+  let running = 0;
+  const [both, first, posted] = [deferred(), deferred(), deferred()];
+  agent.subscribe((event) => {
+    if (event.type === "turn_end") reasons.push(event.reason);
+    if (event.type === "tool_execution_start" && ++running === 2) both.resolve();
+    if (event.type === "tool_execution_end") first.resolve();
   });
+  const steer = agent.steer.bind(agent);
+  agent.steer = (...given) => (posted.resolve(), steer(...given));
   const run = steerer.prompt("Go");
-  await both;
+  await both.promise;
   const receipt = steerer.steer("By the way", when && { when });
-  setTimeout(release, 50);
+  await posted.promise;
+  await settle();
+  release(0);
+  await first.promise;
+  await settle();
+  release(1);
   await run;
-  return { reasons, receipt: await receipt, texts: agent.messages.map(({ role }) => role) };
+  return { reasons, receipt: await receipt };
 }
 
 const agentWith = (slow, steering) => new Agent({ model: scripted([called("held", "held"), "Done."]), tools: [slow.tool], steering });
 
 for (const remote of [false, true]) {
-  for (const [own, when, reason] of [[undefined, "after_batch", "tools_executed"], ["after_batch", undefined, "tools_executed"], ["after_batch", "immediate", "steering_interrupt"], ["immediate", "after_batch", "tools_executed"]]) {
+  for (const [own, when, reason] of [[undefined, "after_batch", "tools_executed"], ["after_batch", undefined, "tools_executed"], ["after_batch", "immediate", "steering_interrupt"], ["after_batch", "after_tool", "steering_interrupt"], ["immediate", "after_batch", "tools_executed"], [undefined, undefined, "steering_interrupt"]]) {
     test(`${remote ? "from afar" : "here"}, the agent's rule ${own ?? "left out"}, the message's ${when ?? "left out"}`, async () => {
       const slow = held();
       const agent = agentWith(slow, own && { when: own });
@@ -53,7 +62,7 @@ test("a message waits for a person when it is to be read after the batch", async
   const run = agent.prompt("Go");
   await new Promise((resolve) => agent.subscribe((event) => event.type === "tool_approval_requested" && resolve()));
   agent.steer("By the way", { when: "after_batch" });
-  await new Promise(setImmediate);
+  await settle();
   const [question] = agent.pendingApprovals;
   const copy = Agent.restore(agent.checkpoint(), { model: scripted(["Done."]), tools: [quick], approval: { mode: "enabled" } });
   assert.equal(agent.resolve(question.id, "approve"), true);
@@ -62,7 +71,7 @@ test("a message waits for a person when it is to be read after the batch", async
   assert.deepEqual(said(agent.messages), ["toolResult: quick", "user: By the way", "assistant: Done."].map((line) => line.replace("toolResult", agent.messages[2].role)));
   const again = copy.continue();
   await new Promise((resolve) => copy.subscribe((event) => event.type === "run_resumed" && resolve()));
-  await new Promise(setImmediate);
+  await settle();
   copy.resolve(copy.pendingApprovals[0].id, "approve");
   await again;
   assert.deepEqual(said(copy.messages), said(agent.messages));

@@ -60,22 +60,17 @@ fn against(old: &str, args: &Args) -> Result<ExitCode> {
     Ok(exit_code(bench.status().context("cannot start node")?))
 }
 
-/// Measures, beside the peers, how long a page on a slow network takes to the first text. Writes benches/PAGE.md.
+/// Measures, beside the peers, how long a page on a slow network waits for the first text. Writes benches/PAGE.md, unless
+/// a number of rounds is asked for.
 fn page(args: &Args) -> Result<ExitCode> {
     args.no_positional()?;
     setup::for_build()?;
     pack::build(Kind::Release)?;
     install_peers()?;
-    let folder = root().join("benches");
     let mut visit = command("node");
-    visit.arg(folder.join("page.mjs")).env("CHROMIUM", setup::chromium()?);
-    visit.args(args.value("--rounds").map(|rounds| format!("--rounds={rounds}")));
-    let table = read(&mut visit)?;
-    print!("{table}");
-    let file = folder.join("PAGE.md");
-    let text = format!("# A page on a slow network\n\nMade by `cargo xtask bench --page`.\n\n{table}");
-    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    Ok(ExitCode::SUCCESS)
+    visit.arg(root().join("benches/page.mjs")).env("CHROMIUM", setup::chromium()?);
+    visit.arg(args.value("--rounds").map_or("--write".to_owned(), |rounds| format!("--rounds={rounds}")));
+    Ok(exit_code(visit.status().context("cannot start node")?))
 }
 
 fn with_peers(args: &Args) -> Result<ExitCode> {

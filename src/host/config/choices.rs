@@ -46,21 +46,19 @@ pub enum SteeringTime {
 }
 
 impl SteeringTime {
-    /// All of them, with their words in JSON.
-    pub(crate) const WORDS: [(SteeringTime, &str); 3] = [
-        (SteeringTime::AfterBatch, "after_batch"),
-        (SteeringTime::AfterTool, "after_tool"),
-        (SteeringTime::Immediate, "immediate"),
-    ];
-
     /// Returns the word in JSON.
     pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(time, _)| *time == self).map_or("", |(_, word)| word)
+        match self {
+            SteeringTime::AfterBatch => "after_batch",
+            SteeringTime::AfterTool => "after_tool",
+            SteeringTime::Immediate => "immediate",
+        }
     }
 
     /// Returns what a word in JSON stands for.
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, known)| *known == word).map(|(time, _)| *time)
+        let all = [SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate];
+        all.into_iter().find(|time| time.as_str() == word)
     }
 }
 

@@ -81,9 +81,9 @@ impl FromJson for Letter {
         let message = AgentMessage::from_json(value.get("message").unwrap_or(&Value::Null))?;
         let posted = value.flag_at("posted");
         let receipt = if posted == Some(true) { SENDER_GONE } else { 0 };
-        // A word of a later version: the message is read when messages usually are.
-        let when = value.text_at("when").and_then(SteeringTime::of_word);
-        Ok(Letter { message, receipt, when })
+        let unknown = |word: &str| ["`when` of a steering message is no time: ", word].concat();
+        let when = value.text_at("when").map(|word| SteeringTime::of_word(word).ok_or_else(|| unknown(word)));
+        Ok(Letter { message, receipt, when: when.transpose()? })
     }
 }
 

@@ -12,7 +12,7 @@ mod unit;
 
 use pieces::Mode;
 pub use pieces::Pieces;
-use unit::{LONGEST, Unit, folded, is_mark, unit};
+use unit::{LONGEST, MARKS, Unit, folded, is_mark, unfolded, unit};
 
 /// Stands in place of a secret.
 pub const MASK: &str = "[key]";
@@ -90,11 +90,10 @@ impl Secrets {
                 return;
             }
             let bit = 1 << (self.needles.len() % 7);
-            let (first, second) = (form.first().copied(), form.get(1).copied());
-            for ((byte, begins), follows) in (0..=u8::MAX).zip(&mut self.first).zip(&mut self.second) {
-                let (is_mark, folded) = (is_mark(byte), Some(folded(byte)));
-                *begins |= if is_mark { ESCAPE | bit } else { 0 } | if folded == first { bit } else { 0 };
-                *follows |= if is_mark || folded == second { bit } else { 0 };
+            MARKS.iter().for_each(|mark| note(&mut self.first, *mark, ESCAPE | bit));
+            MARKS.iter().for_each(|mark| note(&mut self.second, *mark, bit));
+            for (table, byte) in [&mut self.first, &mut self.second].into_iter().zip(&form) {
+                unfolded(*byte).iter().for_each(|byte| note(table, *byte, bit));
             }
             self.needles.push((form, !is_word));
         }
@@ -170,6 +169,13 @@ impl Secrets {
             masked.push_str(if is_secret { MASK } else { str::from_utf8(word).unwrap_or_default() });
         }
         masked
+    }
+}
+
+/// Adds a bit for a byte. Secrets are added for every model call, so only the few places that a form concerns are touched.
+fn note(table: &mut [u8; 256], byte: u8, bit: u8) {
+    if let Some(bits) = table.get_mut(usize::from(byte)) {
+        *bits |= bit;
     }
 }
 

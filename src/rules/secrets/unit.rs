@@ -17,9 +17,12 @@ pub(super) const LONGEST: usize = 16;
 /// The longest entity of HTML, with its semicolon.
 const ENTITY: usize = 8;
 
+/// With what an escape may begin.
+pub(super) const MARKS: [u8; 3] = *b"%\\&";
+
 /// Whether an escape may begin with a byte.
 pub(super) fn is_mark(byte: u8) -> bool {
-    matches!(byte, b'%' | b'\\' | b'&')
+    MARKS.contains(&byte)
 }
 
 /// Makes equal what counts as equal: small letters and capitals, and the two forms of the last letters of base64.
@@ -28,6 +31,15 @@ pub(super) fn folded(byte: u8) -> u8 {
         b'-' => b'+',
         b'_' => b'/',
         _ => byte.to_ascii_lowercase(),
+    }
+}
+
+/// The bytes that [`folded`] makes a byte of, which is folded.
+pub(super) fn unfolded(byte: u8) -> [u8; 2] {
+    match byte {
+        b'+' => *b"+-",
+        b'/' => *b"/_",
+        _ => [byte, byte.to_ascii_uppercase()],
     }
 }
 
@@ -96,4 +108,20 @@ fn number(text: &[u8], from: usize, to: usize, base: u32) -> Result<(u8, usize),
         number = number.wrapping_mul(base).wrapping_add(digit);
     }
     Ok((u8::try_from(number).map_err(|_| false)?, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_unfolds_to_a_byte_is_what_folds_to_it() {
+        for wanted in (0..=u8::MAX).filter(|byte| folded(*byte) == *byte) {
+            let all: Vec<u8> = (0..=u8::MAX).filter(|byte| folded(*byte) == wanted).collect();
+            let mut made = unfolded(wanted).to_vec();
+            made.sort_unstable();
+            made.dedup();
+            assert_eq!(made, all, "of {wanted}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ import {
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
   type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Question, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
-  type Policies, type PolicyContext, type ProviderOptions, type Receipt, SteerOptions, type RunStopReason, type ScriptItem,
+  type Policies, type PolicyContext, type ProviderOptions, type Receipt, type SteerOptions, type RunStopReason, type ScriptItem,
   type ServerName, type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
   type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
   type ToolResultMessage, type Transfer, type TransformInfo, type TransformResult, type TurnEndReason, type Usage, type UserMessage,

@@ -25,7 +25,7 @@ use turnwheel::ports::{
     CompactionCall, CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn,
 };
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
-use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec};
+use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolContext, ToolOutcome, ToolSpec};
 
 use crate::clock::Clock;
 use crate::grammar::Grammar;
@@ -151,6 +151,15 @@ pub fn slow(name: &str, clock: &Clock, ms: u64) -> Rc<dyn AgentTool> {
             pause.await;
             ToolOutcome::Completed(AgentToolResult::text(answer))
         }
+    })
+}
+
+/// Makes a tool that a person is asked about, and that then answers at once.
+pub fn asking(name: &str) -> Rc<dyn AgentTool> {
+    let spec = ToolSpec { requires_approval: ApprovalNeed::Always, ..spec(name) };
+    tool(spec, |context: ToolContext| {
+        let text = format!("ran with {}", context.arguments.as_str());
+        ready(ToolOutcome::Completed(AgentToolResult::text(text)))
     })
 }
 

@@ -84,12 +84,10 @@ fn without_machine_paths() -> Result<Vec<String>> {
     let mut prefixes = vec![root(), Path::new(sysroot.trim()).join("lib/rustlib/src/rust")];
     if let Some(sources) = cargo_home().map(|home| home.join("registry/src")) {
         let registries = fs::read_dir(&sources).into_iter().flatten();
-        let folders = registries.filter_map(|entry| Some(entry.ok()?.path()));
         // What begins with a dash is a folder of this machine that `cargo package` took for a registry.
-        prefixes
-            .extend(folders.filter(|path| {
-                path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('-'))
-            }));
+        let remote =
+            registries.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('-'));
+        prefixes.extend(remote.map(|entry| entry.path()));
         // Before the first build there is no folder for a registry yet.
         prefixes.push(sources);
     }

@@ -17,7 +17,8 @@ const visit = (/** @type {string | undefined} */ name) => {
   atOnce.add(name);
   for (const { path, kind } of outputs[name].imports) if (kind === "import-statement") visit(path);
 };
-visit(Object.keys(outputs).find((name) => outputs[name].entryPoint));
+// What is loaded by `import()` is an entry point to esbuild, too.
+visit(Object.keys(outputs).find((name) => outputs[name].entryPoint === "<stdin>"));
 
 const sum = (/** @type {string[]} */ names) => names.map((name) => sizes(join(app, basename(name)))).reduce((a, b) => a.map((size, i) => size + b[i]), [0, 0, 0]);
 console.log(JSON.stringify(sum([...atOnce])));
