@@ -67,7 +67,6 @@ impl Step<'_> {
         self.state.turn.shown = streaming.assembler;
         self.state.turn.recoveries += 1;
         self.state.turn.overflow = Some(error);
-        self.state.turn.view = None;
         self.prepare(true);
     }
 

@@ -2,6 +2,7 @@
 // What an agent is set to, and its form for the engine: plain values, and the names of the functions that are set.
 
 import { FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
+import { loadingReducers } from "../context/reducers.js";
 import { jsonOf, withoutInfinity } from "../shared.js";
 import { setupOf } from "../models/setup.js";
 import { ModelList } from "../models/list.js";
@@ -21,8 +22,10 @@ export class Settings {
     this.models = new ModelList(options.model, options.fallback);
   }
 
-  /** Loads what the checks of the schemas need, if that is not there yet. @returns {Promise<void> | undefined} */
+  /** Loads what the checks of the schemas and the reducers need, if that is not there yet. @returns {Promise<void> | undefined} */
   load() {
+    const reducers = loadingReducers();
+    if (reducers) return reducers.then(() => this.load());
     for (const { load } of [...this.tools.offered, this.output]) {
       const loading = load?.();
       if (loading) return loading;
