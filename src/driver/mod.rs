@@ -96,6 +96,8 @@ pub struct AgentStream {
     handover: Handover,
     /// Whether the caller announces calls that start together all at once.
     takes_offers: bool,
+    /// Whether an attempt has begun of whose end the hooks were not told.
+    has_attempt: bool,
     result: Option<AgentLoopResult>,
 }
 
@@ -146,8 +148,11 @@ impl AgentStream {
     fn beginning(handover: Handover, state: LoopState, begin: Beginning) -> Self {
         handover.publish(&state);
         let config = handover.config.borrow().clone();
+        // Before its checkpoint, an attempt may have begun.
+        let has_attempt = matches!(begin, Beginning::Resume(_));
         AgentStream {
             state,
+            has_attempt,
             begin: Some(begin),
             config,
             key: KeyOfTurn::default(),
