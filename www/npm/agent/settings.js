@@ -10,12 +10,15 @@ import { ToolSet } from "../tools/set.js";
 import { StructuredOutput } from "./output.js";
 
 /** @import { CheckedOptions } from "../options/options.js" */
+/** @import { Around } from "../tools/subagent.js" */
 
 export class Settings {
   /** @param {CheckedOptions} options @param {boolean} once whether the agent does a single run */
   constructor(options, once) {
     this.options = options;
     this.systemPrompt = options.systemPrompt ?? "";
+    /** What stands around execution. @type {Around} */
+    this.around = { wrapTool: options.wrapTool, wrapModel: options.wrapModel, path: [] };
     this.output = new StructuredOutput(options.output);
     // In the loop of the specification, two tools may share a name.
     this.tools = new ToolSet(options.tools, once);
@@ -32,13 +35,20 @@ export class Settings {
     }
   }
 
+  /** Takes over what stands around the execution of the agent that calls this one, where this one has nothing of its own. @param {Around} around */
+  inherit(around) {
+    const { wrapTool = around.wrapTool, wrapModel = around.wrapModel } = this.options;
+    this.around = { wrapTool, wrapModel, path: around.path };
+  }
+
   toJson() {
     const { options, models } = this;
     const { compaction, policies } = options;
     // JSON leaves functions out.
     return jsonOf("the options are", {
       has: this.#functions(),
-      hooks: STAGES.filter((stage) => [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function")),
+      // The engine says where an attempt begins and ends.
+      hooks: STAGES.filter((stage) => (this.around.wrapModel && stage.endsWith("Inference")) || [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function")),
       preDispatch: policies?.preDispatch?.length,
       models: models.settings(),
       ...this.tools.settings(),

@@ -50,10 +50,10 @@ async function readStream(run, slot, effect, signal) {
 
 /** Calls the host's function. @param {Driver} run @param {StreamEffect} effect @param {AbortSignal} signal @returns {Promise<AsyncIterator<AssistantMessageEvent>>} */
 async function iteratorOf(run, effect, signal) {
-  const { core, runId } = run;
+  const { core } = run;
   const model = core.settings.models.known[effect.model];
   const request = { ...effect.request, messages: run.resolveRefs(effect.request.messages) };
-  const context = { signal, runId, sleep: (/** @type {number} */ ms) => core.host.sleep(ms, signal) };
+  const context = { signal, ...run.about(), sleep: (/** @type {number} */ ms) => core.host.sleep(ms, signal) };
   const events = /** @type {any} */ (await model?.streamFn?.(/** @type {ModelRequest} */ (request), context));
   const iterator = events?.[Symbol.asyncIterator]?.() ?? events?.[Symbol.iterator]?.();
   if (!iterator) throw new TypeError(`the streamFn of model \`${model?.id}\` must give an async iterable of events`);
