@@ -3,6 +3,7 @@
 
 export { Agent, agentLoop, agentLoopContinue } from "./agent/agent.js";
 export { budgetTrim, keepLast, pruneToolResults, reduce, slidingWindow } from "./context/reducers.js";
+export { errorInfo } from "./errors/error-info.js";
 export { AgentError } from "./shared.js";
 export { custom } from "./models/custom.js";
 export { scripted } from "./models/scripted.js";

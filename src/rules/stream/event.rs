@@ -137,6 +137,13 @@ impl FromJson for AssistantMessageEvent {
             ("tool_call_end", index) => {
                 E::ToolCallEnd { index, metadata: value.get("metadata").map(ToJson::to_raw) }
             }
+            ("raw", index) => E::Raw {
+                index,
+                data: match value.get("data") {
+                    Some(data) => data.to_raw(),
+                    None => return Err("`raw` needs a `data`".to_owned()),
+                },
+            },
             ("usage", _) => E::Usage(Usage::from_json(value)?),
             ("done", _) => E::Done {
                 stop_reason: match value.text_at("stopReason") {
