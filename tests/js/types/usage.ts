@@ -301,7 +301,7 @@ const window: SlidingWindowOptions = { tokens: 1_000 };
 const trim: BudgetTrimOptions = { contextWindow: 1_000 };
 const reducer: Reducer = reduce([pruneToolResults({ keepLast: 1 }), keepLast(2), slidingWindow(window), budgetTrim(trim)]);
 const around = { wrapTool: (wrapped: WrappedToolCall, next: () => Promise<unknown>) => next(), wrapModel: (wrapped: WrappedModelCall, next: () => Promise<AssistantMessage | undefined>) => next() };
-export const reduced = [new Agent({ model, transformContext: reducer, ...around }), errorInfo({ status: 500 }), about];
+export const reduced = [new Agent({ model: scripted([]), transformContext: reducer, ...around }), errorInfo({ status: 500 }), about];
 void info;
 const server: ServerName = "ollama";
 const compat: Compat = { server: "vllm", cacheTtl: "1h", reasoning: "adaptive" };
