@@ -4,6 +4,7 @@
 // If the registry or a program is not available, the host is skipped, with the reason.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -51,6 +52,26 @@ for (const name of ["webpack", "rollup"]) {
     assert.deepEqual([said, complaints], [SAID, []]);
   });
 }
+
+host("next", async (at) => {
+  await shop.npm(at, "build");
+  const site = spawn(join(at, "node_modules/.bin/next"), ["start", "--port", "0"], { cwd: at, stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    let told = "";
+    const address = await new Promise((found, failed) => {
+      site.on("exit", (code) => failed(new Error(`next ended with ${code}: ${told}`)));
+      site.stdout.on("data", (data) => {
+        told += data;
+        const port = /http:\/\/localhost:(\d+)/.exec(told)?.[1];
+        if (port) found(`http://127.0.0.1:${port}`);
+      });
+    });
+    assert.deepEqual(await shop.open(`${address}/`), { said: SAID, complaints: [] });
+    assert.equal(await (await fetch(`${address}/api`)).text(), "It is 42.");
+  } finally {
+    site.kill();
+  }
+});
 
 for (const name of ["deno", "bun"]) {
   host(name, async (at) => {

@@ -98,6 +98,26 @@ export async function workshop() {
   }
 
   /**
+   * Loads a folder as an extension and opens its page; returns what the app on it said, and what the extension's
+   * service worker answered to a message.
+   * @param {string} at
+   */
+  async function extend(at) {
+    const flags = [...FLAGS, `--disable-extensions-except=${at}`, `--load-extension=${at}`, "--headless=new"];
+    const context = await chromium.launchPersistentContext(join(home, "profile"), { headless: false, executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: flags });
+    try {
+      const worker = context.serviceWorkers()[0] ?? (await context.waitForEvent("serviceworker"));
+      const page = await context.newPage();
+      await page.goto(new URL("index.html", worker.url()).href);
+      await page.waitForSelector("output[data-done]", { timeout: 60_000, state: "attached" });
+      const answer = await page.evaluate(() => /** @type {any} */ (globalThis).chrome.runtime.sendMessage("What is 17 + 25?"));
+      return { said: await page.textContent("output"), answer };
+    } finally {
+      await context.close();
+    }
+  }
+
+  /**
    * Serves a folder and opens its page; returns what the app on it said, and what was fetched.
    * @param {string} root
    * @param {Record<string, string>} [options] headers; and what is served where there is no file
@@ -128,5 +148,5 @@ export async function workshop() {
     await rm(home, { recursive: true, force: true });
   }
 
-  return { home, pack, folder, project, app, whole, npm, open, serve, end };
+  return { home, pack, folder, project, app, whole, npm, open, extend, serve, end };
 }

@@ -18,8 +18,18 @@ const WITH_A_BUILD: [&str; 2] = ["--against", "--rounds"];
 /// Runs `cargo xtask bench`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let options: Vec<&str> = [&WITH_PEERS[..], &WITH_A_BUILD, &["--node"]].concat();
-    let args = Args::parse(args, &[], &options)?;
+    let args = Args::parse(args, &["--page"], &options)?;
     let is_given = |name: &&&str| args.value(name).is_some();
+    if args.has("--page") {
+        let other = WITH_PEERS.iter().chain(&["--against", "--node"]).find(is_given);
+        return match other {
+            Some(other) => {
+                let why = "`--page` opens pages in Chromium and measures one thing";
+                Err(Misuse(format!("`{other}` does not go with it: {why}")).into())
+            }
+            None => page(&args),
+        };
+    }
     match (args.value("--against"), WITH_PEERS.iter().find(is_given)) {
         (Some(_), Some(other)) => {
             let why = "`--against` compares two builds, cell by cell";
@@ -27,7 +37,8 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
         }
         (Some(old), None) => against(old, &args),
         (None, _) if args.value("--rounds").is_some() => {
-            Err(Misuse("`--rounds` belongs to `--against`; here it is `--reps`".to_owned()).into())
+            Err(Misuse("`--rounds` belongs to `--against` and `--page`; here it is `--reps`".to_owned())
+                .into())
         }
         (None, _) => with_peers(&args),
     }
@@ -47,6 +58,24 @@ fn against(old: &str, args: &Args) -> Result<ExitCode> {
         bench.args(args.value(flag).map(|value| format!("{flag}={value}")));
     }
     Ok(exit_code(bench.status().context("cannot start node")?))
+}
+
+/// Measures, beside the peers, how long a page on a slow network takes to the first text. Writes benches/PAGE.md.
+fn page(args: &Args) -> Result<ExitCode> {
+    args.no_positional()?;
+    setup::for_build()?;
+    pack::build(Kind::Release)?;
+    install_peers()?;
+    let folder = root().join("benches");
+    let mut visit = command("node");
+    visit.arg(folder.join("page.mjs")).env("CHROMIUM", setup::chromium()?);
+    visit.args(args.value("--rounds").map(|rounds| format!("--rounds={rounds}")));
+    let table = read(&mut visit)?;
+    print!("{table}");
+    let file = folder.join("PAGE.md");
+    let text = format!("# A page on a slow network\n\nMade by `cargo xtask bench --page`.\n\n{table}");
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn with_peers(args: &Args) -> Result<ExitCode> {
@@ -127,6 +156,10 @@ mod tests {
         };
         assert_eq!(refused(&["--against", "nowhere"]), "`nowhere` is no package: it has no entry/node.js");
         assert!(refused(&["--against", "pkg", "--jobs", "W1"]).starts_with("`--jobs` does not go with it: "));
-        assert_eq!(refused(&["--rounds", "9"]), "`--rounds` belongs to `--against`; here it is `--reps`");
+        assert_eq!(
+            refused(&["--rounds", "9"]),
+            "`--rounds` belongs to `--against` and `--page`; here it is `--reps`"
+        );
+        assert!(refused(&["--page", "--jobs", "W1"]).starts_with("`--jobs` does not go with it: "));
     }
 }
