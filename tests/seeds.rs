@@ -215,6 +215,95 @@ mod context {
     }
 }
 
+mod bridges {
+    use turnwheel::json::{FromJson, ToJson, Value};
+
+    use super::*;
+
+    fn event(json: &str) -> E {
+        E::from_json(&Value::parse(json).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_host_may_send_every_event_of_a_model_as_json() {
+        let answer = vec![
+            event(r#"{"type":"ping"}"#),
+            event(r#"{"type":"usage","input":7}"#),
+            event(r#"{"type":"thinking_start","contentIndex":0}"#),
+            event(r#"{"type":"thinking_end","contentIndex":0,"signature":"s","redacted":true}"#),
+            event(r#"{"type":"text_start","contentIndex":1}"#),
+            event(r#"{"type":"text_end","contentIndex":1,"signature":"t"}"#),
+            event(r#"{"type":"raw","contentIndex":2,"data":{"n":1.50}}"#),
+            event(r#"{"type":"tool_call_start","contentIndex":3,"callId":"c","toolName":"t"}"#),
+            event(r#"{"type":"tool_call_end","contentIndex":3,"metadata":{"k":1}}"#),
+            event(r#"{"type":"done","stopReason":"tool_use"}"#),
+        ];
+        let mut stage = stage(vec![answer, text("so")], vec![quick("t")], |_| {});
+        stage.prompt("go").finish().check();
+        let message = stage.answer(1);
+        assert_eq!(message.usage.input, 7);
+        let ContentBlock::Thinking(thought) = &message.content[0] else { panic!("no thought") };
+        assert!(thought.redacted && thought.signature.as_deref() == Some("s"));
+        assert!(matches!(&message.content[2], ContentBlock::Raw(data) if data.as_str() == r#"{"n":1.50}"#));
+        let ContentBlock::ToolCall(call) = &message.content[3] else { panic!("no call") };
+        assert!(call.metadata.as_ref().is_some_and(|data| data.as_str() == r#"{"k":1}"#));
+        let missing = Value::parse(r#"{"type":"raw","contentIndex":0}"#).unwrap();
+        assert!(E::from_json(&missing).unwrap_err().contains("`data`"));
+    }
+
+    #[test]
+    fn events_and_results_are_the_same_after_json() {
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")]), text("so")], vec![quick("t")], |_| {});
+        stage.prompt("go").finish().check();
+        assert!(stage.events.len() > 8);
+        for event in &stage.events {
+            let read = AgentEvent::from_json(&Value::parse(&event.to_json()).unwrap());
+            assert_eq!(read.as_ref(), Ok(event));
+        }
+        for message in stage.agent.messages() {
+            let read = AgentMessage::from_json(&Value::parse(&message.to_json()).unwrap());
+            assert_eq!(read, Ok(message));
+        }
+    }
+
+    #[test]
+    fn policies_and_tools_know_the_run_the_session_and_the_turn() {
+        let (notes, seen) = (Notes::default(), Notes::default());
+        let noted = seen.clone();
+        let about = tool(spec("t"), move |context| {
+            note(&noted, format!("{} {} {}", context.run_id, context.session_id, context.turn_index));
+            ready(ToolOutcome::Completed(AgentToolResult::text("ok")))
+        });
+        let given = notes.clone();
+        let mut stage = stage(vec![text("so"), calls(&[("a", "t", "{}")])], vec![about], |config| {
+            config.rules.pre_turn.push(Rc::new(move |context: &PolicyContext<'_>| {
+                note(&given, format!("{} {} {}", context.run_id, context.session_id, context.turn_index));
+                Ok(Verdict::Continue)
+            }));
+        });
+        stage.prompt("go").finish();
+        stage.prompt("again").finish();
+        let context = rig::host::context();
+        let about = |turn: u32| format!("{} {} {turn}", context.run_id, context.session_id);
+        assert_eq!(*notes.borrow(), [about(0), about(0), about(1)]);
+        assert_eq!(*seen.borrow(), [about(0)]);
+    }
+
+    #[test]
+    fn updates_of_a_tool_are_bounded_and_none_is_later_than_its_end() {
+        let chatty = tool(spec("t"), |context| {
+            (0..10_000).for_each(|n: u32| context.updates.text(&n.to_string()));
+            ready(ToolOutcome::Completed(AgentToolResult::text("ok")))
+        });
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")]), text("so")], vec![chatty], |_| {});
+        stage.prompt("go").finish().check();
+        assert!((1..=128).contains(&stage.count("tool_execution_update")));
+        let names = stage.names();
+        let last = names.iter().rposition(|name| *name == "tool_execution_update");
+        assert!(last < names.iter().position(|name| *name == "tool_execution_end"));
+    }
+}
+
 mod hooks {
     use turnwheel::message::ToolResultCause;
     use turnwheel::ports::HookCall;

@@ -129,6 +129,7 @@ impl AgentStream {
             tool_name,
             run_id: self.context().run_id.clone(),
             session_id: self.context().session_id.clone(),
+            turn_index: self.state.turn_index(),
             arguments,
             cancel,
             updates: updates.clone(),

@@ -122,6 +122,7 @@ impl Step<'_> {
         let view = view.unwrap_or(self.state.history.messages());
         PolicyContext {
             run_id: &self.state.context.run_id,
+            session_id: &self.state.context.session_id,
             turn_index: self.state.tally.turn_index,
             usage: &self.state.tally.usage,
             message_count: view.len(),

@@ -217,6 +217,11 @@ impl LoopState {
         self.history.epoch
     }
 
+    /// Returns the current turn, counted from 0; between two turns, the next one.
+    pub fn turn_index(&self) -> u32 {
+        self.tally.turn_index
+    }
+
     /// Returns the usage of the whole run so far.
     pub fn usage(&self) -> &Usage {
         &self.tally.usage

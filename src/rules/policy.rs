@@ -31,6 +31,8 @@ use crate::words::message::{AgentMessage, AssistantMessage, ToolResultMessage, U
 pub struct PolicyContext<'a> {
     /// The id of the run.
     pub run_id: &'a str,
+    /// The id of the session.
+    pub session_id: &'a str,
     /// The turn, counted from 0.
     pub turn_index: u32,
     /// The usage of the run so far.

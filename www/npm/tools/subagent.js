@@ -50,7 +50,8 @@ export function subagent(definition) {
       const parent = /** @type {{ [PARENT]?: Parent }} */ (context)[PARENT];
       const unsubscribe = child.subscribe((event) => parent?.emit(event));
       try {
-        const options = { signal: context.signal, runId: `${context.runId}/${context.callId}`, [SCOPE]: parent?.scope, [AROUND]: parent && { ...parent.around, path: [...parent.around.path, context.callId] } };
+        const metadata = parent?.metadata;
+        const options = { signal: context.signal, runId: `${context.runId}/${context.callId}`, ...(metadata !== undefined && { metadata }), [SCOPE]: parent?.scope, [AROUND]: parent && { ...parent.around, path: [...parent.around.path, context.callId] } };
         const run = child.prompt(toPrompt(args), options);
         const { stopReason, text, error } = await run.result;
         if (stopReason === "aborted") return failure("Sub-agent cancelled.");
