@@ -31,7 +31,6 @@ impl Step<'_> {
         }
         let mut policies = self.rules.pre_turn.iter();
         let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));
-        self.state.turn.overflow_signal = false;
         self.state.turn.fresh_from = None;
         if decided.stop {
             return self.stop_before_call(RunStopReason::PolicyStop);
@@ -127,7 +126,7 @@ impl Step<'_> {
             usage: &self.state.tally.usage,
             message_count: view.len(),
             new_messages: self.fresh_messages(),
-            overflow_signal: self.state.turn.overflow_signal,
+            overflow_signal: !self.state.is_turn_new(),
             state,
         }
     }

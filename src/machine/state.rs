@@ -127,7 +127,6 @@ pub(crate) struct Turn {
     pub(crate) dynamic_prompt: Option<AgentMessage>,
     /// The transformers' view of the history, for this turn's request.
     pub(crate) view: Option<Vec<AgentMessage>>,
-    pub(crate) overflow_signal: bool,
     /// Where the messages for this turn begin in `new_messages`; used by the policies before the call.
     pub(crate) fresh_from: Option<usize>,
     /// The index of the model called last.
