@@ -2,6 +2,7 @@
 
 use futures::channel::oneshot;
 
+use crate::host::config::SteeringTime;
 use crate::machine::{AgentCommand, Letter, Receipt};
 use crate::words::message::AgentMessage;
 
@@ -17,10 +18,17 @@ impl Agent {
         self.0.inbox.borrow().post(command);
     }
 
-    /// Posts a message that interrupts the run. Between runs, it waits for the next one.
+    /// Posts a message that interrupts the run, when the rules say. Between runs, it waits for the next one.
     pub fn steer(&self, message: AgentMessage) -> oneshot::Receiver<Receipt> {
         let (settle, receipt) = receipt();
-        self.post_steering(message, settle);
+        self.post_steering(message, None, settle);
+        receipt
+    }
+
+    /// Like [`Agent::steer`], but this message says itself when it interrupts.
+    pub fn steer_when(&self, message: AgentMessage, when: SteeringTime) -> oneshot::Receiver<Receipt> {
+        let (settle, receipt) = receipt();
+        self.post_steering(message, Some(when), settle);
         receipt
     }
 
@@ -31,9 +39,9 @@ impl Agent {
         receipt
     }
 
-    /// Like [`Agent::steer`], but calls `settle` once it is known what became of the message.
-    pub fn post_steering(&self, message: AgentMessage, settle: Box<Settle>) {
-        let letter = self.letter(message, settle);
+    /// Like [`Agent::steer`] or [`Agent::steer_when`], but calls `settle` once it is known what became of the message.
+    pub fn post_steering(&self, message: AgentMessage, when: Option<SteeringTime>, settle: Box<Settle>) {
+        let letter = Letter { when, ..self.letter(message, settle) };
         self.0.inbox.borrow().post(AgentCommand::Steer(letter));
     }
 
@@ -46,7 +54,7 @@ impl Agent {
     fn letter(&self, message: AgentMessage, settle: Box<Settle>) -> Letter {
         let receipt = self.0.number();
         self.0.receipts.borrow_mut().insert(receipt, settle);
-        Letter { message, receipt }
+        Letter::new(message, receipt)
     }
 
     /// Whether posted messages wait for the next run.

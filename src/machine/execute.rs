@@ -1,7 +1,7 @@
 //! Running tools: their effects, their replies, and steering that arrives meanwhile.
 
 use crate::data::text;
-use crate::host::config::InFlight;
+use crate::host::config::{InFlight, SteeringTime};
 use crate::host::tool::{AgentToolResult, Progress, ToolOutcome, Transfer};
 use crate::rules::approval::{DecisionSource, ToolDecision};
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -199,8 +199,10 @@ impl Step<'_> {
         batch.poll.is_some_and(|poll| self.state.queues.polls.contains_key(&poll))
     }
 
+    /// Interrupts the batch if a message waits for this moment, which what waits for the end of the batch does not.
     pub(super) fn steer_if_any(&mut self, batch: &mut Batch) {
-        if matches!(batch.ending, Ending::Normal) && !self.state.queues.steering.is_empty() {
+        let is_time = self.steering_time().is_some_and(|time| time >= SteeringTime::AfterTool);
+        if matches!(batch.ending, Ending::Normal) && is_time {
             self.steer(batch);
         }
     }

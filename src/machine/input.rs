@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::host::config::SteeringTime;
 use crate::host::ports::Compaction;
 use crate::host::tool::{Progress, ToolOutcome};
 use crate::rules::approval::ToolDecision;
@@ -93,13 +94,22 @@ pub enum AgentCommand {
     Cancel(Rc<str>),
 }
 
-/// A message on its way into the history, with the receipt that its sender holds (0 for none).
+/// A message on its way into the history.
 #[derive(Clone, Debug)]
 pub struct Letter {
     /// The message.
     pub message: AgentMessage,
-    /// Identifies the receipt.
+    /// Identifies the receipt that its sender holds; 0 for none.
     pub receipt: u64,
+    /// When it interrupts a batch, if it steers; what the run's rules say unless it says it itself.
+    pub when: Option<SteeringTime>,
+}
+
+impl Letter {
+    /// A message that says nothing about when it is read.
+    pub fn new(message: AgentMessage, receipt: u64) -> Self {
+        Letter { message, receipt, when: None }
+    }
 }
 
 /// The queues of messages.

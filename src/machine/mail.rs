@@ -68,12 +68,18 @@ impl Step<'_> {
     fn handle_steering(&mut self) {
         match &self.state.phase {
             Phase::Dispatching(batch) => {
-                if batch.running == 0 || self.rules.steering.when == SteeringTime::Immediate {
+                if batch.running == 0 || self.steering_time() == Some(SteeringTime::Immediate) {
                     self.steer_batch();
                 }
             }
             _ => self.finish_poll_early(Queue::Steering),
         }
+    }
+
+    /// When the waiting steering messages act: when the one does that may wait least.
+    pub(super) fn steering_time(&self) -> Option<SteeringTime> {
+        let usual = self.rules.steering.when;
+        self.state.queues.steering.iter().map(|letter| letter.when.unwrap_or(usual)).max()
     }
 }
 

@@ -67,7 +67,7 @@ impl Step<'_> {
         };
         let before = queue.len();
         for message in messages.into_iter().filter(has_content) {
-            queue.push(Letter { message, receipt: 0 });
+            queue.push(Letter::new(message, 0));
         }
         queue.len() > before
     }

@@ -25,7 +25,7 @@ impl Step<'_> {
         let now = self.now;
         self.state.queues.pending.clear();
         for message in prompts {
-            self.state.queues.pending.push(Letter { message: message.stamped(now), receipt: 0 });
+            self.state.queues.pending.push(Letter::new(message.stamped(now), 0));
         }
         self.open_run();
     }
@@ -151,7 +151,7 @@ impl Step<'_> {
 
     pub(super) fn inject(&mut self, messages: Vec<AgentMessage>) {
         for message in messages {
-            self.state.queues.pending.push(Letter { message, receipt: 0 });
+            self.state.queues.pending.push(Letter::new(message, 0));
         }
     }
 }

@@ -107,6 +107,7 @@ const ADDED = [
   ["an answer that is refused may have named one", /(type: "command_refused"; )/, "$1id?: string; "],
   ["an approver is asked a question", /(interface ApprovalRequest \{ )/, "$1id: string; "],
   ["a decision may come early", /(interface AgentLoopConfig \{)/, '$1\n  earlyDecisions?: "park" | "refuse";'],
+  ["a message may say that it waits for the whole batch, so an agent may", /(steering\?: \{ when\?: "after_tool" \| "immediate")/, '$1 | "after_batch"'],
   ["what an environment gives may not be there, for exactOptionalPropertyTypes", /(apiKey\?: string \| \(\(\) [^;]*|signal\?: AbortSignal)(?=; )/g, "$1 | undefined"],
   ["what begins or ends says when", /(type: "(?:agent|turn|message|tool_execution)_(?:start|end)"|type: "run_resumed")/g, "$1; at: number"],
   ["a tool knows its run", /(interface ToolContext \{.*sessionId: string;)/, "$1 turnIndex: number; metadata?: NonNullable<RunInfo[\"metadata\"]>;"],

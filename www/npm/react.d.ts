@@ -1,5 +1,5 @@
 import type {
-  AgentError, AgentEvent, AgentMessage, AgentResult, Input, JsonValue, Question, Receipt, RunStopReason, TextBlock, ThinkingBlock, ToolCallBlock, ToolDecision, ToolOutput,
+  AgentError, AgentEvent, AgentMessage, AgentResult, Input, JsonValue, Question, Receipt, RunStopReason, SteerOptions, TextBlock, ThinkingBlock, ToolCallBlock, ToolDecision, ToolOutput,
   ToolResultMessage, Usage,
 } from "./index.js";
 
@@ -12,7 +12,7 @@ import type {
 export interface AgentLike {
   prompt(input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }): { readonly result: Promise<AgentResult> };
   continue(options?: { signal?: AbortSignal | undefined; runId?: string }): { readonly result: Promise<AgentResult> };
-  steer(input: Input): Receipt;
+  steer(input: Input, options?: SteerOptions): Receipt;
   followUp(input: Input): Receipt;
   /** Answers a question by its id. Without it `resolveTool` is called. */
   resolve?(id: string, answer: ToolDecision): unknown;
@@ -139,7 +139,7 @@ export interface AgentView<A extends AgentLike = AgentLike> {
   /** Continues from the history as it is, or resumes the run of a checkpoint. */
   readonly resume: (options?: { signal?: AbortSignal | undefined; runId?: string }) => Promise<AgentResult>;
   /** Interrupts the run: the message is read in the next turn. */
-  readonly steer: (input: Input) => Receipt;
+  readonly steer: (input: Input, options?: SteerOptions) => Receipt;
   /** Queues a message that is read when the run would end. */
   readonly followUp: (input: Input) => Receipt;
   /** Stops the run; whatever exists by then is kept. */

@@ -1,4 +1,4 @@
-import type { AgentEvent, AgentMessage, AgentRun, Input, Question, Receipt, ToolDecision, Usage } from "./index.js";
+import type { AgentEvent, AgentMessage, AgentRun, Input, Question, Receipt, SteerOptions, ToolDecision, Usage } from "./index.js";
 
 /**
  * A run elsewhere, with the interface of a local one: iterate it, await it, or both. Its `runId` is empty until the first event
@@ -124,7 +124,7 @@ export class RemoteAgent implements Disposable {
   prompt(input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
   continue(options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
   subscribe(listener: (event: AgentEvent) => void, options?: { keep?: boolean }): () => void;
-  steer(input: Input): Receipt;
+  steer(input: Input, options?: SteerOptions): Receipt;
   followUp(input: Input): Receipt;
   clearQueues(): Promise<void>;
   /** Answers an open question. Rejects if it is not open: another client may have answered. */

@@ -23,4 +23,5 @@ export * from "./messages/decision.js";
 export * from "./messages/input.js";
 export * from "./messages/tool-result.js";
 export * from "./options/members.js";
+export * from "./options/steering.js";
 export * from "./response/respond.js";

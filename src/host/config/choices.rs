@@ -32,14 +32,36 @@ pub enum QueueMode {
     OneAtATime,
 }
 
-/// When steering interrupts a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// When a steering message acts on a batch. Of several that wait, the greatest decides for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SteeringTime {
-    /// When the next tool has finished.
+    /// When every call has its result, those that people decide about included. Nothing is cancelled; the message is read
+    /// before the next model call.
+    AfterBatch,
+    /// When the next tool has finished; at once if only people are waited for.
     #[default]
     AfterTool,
     /// Immediately.
     Immediate,
+}
+
+impl SteeringTime {
+    /// All of them, with their words in JSON.
+    pub(crate) const WORDS: [(SteeringTime, &str); 3] = [
+        (SteeringTime::AfterBatch, "after_batch"),
+        (SteeringTime::AfterTool, "after_tool"),
+        (SteeringTime::Immediate, "immediate"),
+    ];
+
+    /// Returns the word in JSON.
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS.iter().find(|(time, _)| *time == self).map_or("", |(_, word)| word)
+    }
+
+    /// Returns what a word in JSON stands for.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, known)| *known == word).map(|(time, _)| *time)
+    }
 }
 
 /// What happens to running tools when the user steers.
@@ -66,7 +88,7 @@ pub enum EarlyDecisions {
 /// How steering works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SteeringRules {
-    /// When it interrupts a batch.
+    /// When messages act that do not say it themselves.
     pub when: SteeringTime,
     /// What happens to running tools.
     pub in_flight: InFlight,

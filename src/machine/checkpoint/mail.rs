@@ -2,6 +2,7 @@
 
 use crate::data::json::{FromJson, Map, ObjectWriter, ToJson, Value};
 use crate::data::list::ListWriter;
+use crate::host::config::SteeringTime;
 use crate::rules::approval::{ToolDecision, read_decision};
 use crate::words::message::AgentMessage;
 
@@ -53,6 +54,9 @@ impl ToJson for Letter {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         object.field("message", &self.message).field("posted", &(self.receipt > 0));
+        if let Some(when) = self.when {
+            object.field("when", when.as_str());
+        }
         object.end();
     }
 }
@@ -76,7 +80,10 @@ impl FromJson for Letter {
     fn from_json(value: &Value) -> Result<Letter, String> {
         let message = AgentMessage::from_json(value.get("message").unwrap_or(&Value::Null))?;
         let posted = value.flag_at("posted");
-        Ok(Letter { message, receipt: if posted == Some(true) { SENDER_GONE } else { 0 } })
+        let receipt = if posted == Some(true) { SENDER_GONE } else { 0 };
+        // A word of a later version: the message is read when messages usually are.
+        let when = value.text_at("when").and_then(SteeringTime::of_word);
+        Ok(Letter { message, receipt, when })
     }
 }
 

@@ -7,7 +7,7 @@ import {
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
   type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Question, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
-  type Policies, type PolicyContext, type ProviderOptions, type Receipt, type RunStopReason, type ScriptItem,
+  type Policies, type PolicyContext, type ProviderOptions, type Receipt, SteerOptions, type RunStopReason, type ScriptItem,
   type ServerName, type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
   type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
   type ToolResultMessage, type Transfer, type RunInfo, type SlidingWindowOptions, type BudgetTrimOptions, type Reducer, type WrappedToolCall, type WrappedModelCall, budgetTrim, errorInfo, keepLast, pruneToolResults, reduce, slidingWindow, type TransformInfo, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
@@ -206,7 +206,8 @@ export async function live(): Promise<AgentResult> {
   const run: AgentRun = agent.prompt(["Hi", [{ type: "image", mimeType: "image/png", data: "" }]], { signal: AbortSignal.timeout(5), runId: "r" });
   for await (const event of run) tell(event, run);
   for await (const piece of run.textStream) is<string>(piece);
-  const receipt: Receipt = agent.steer("stop");
+  const patient: SteerOptions = { when: "after_batch" };
+  const receipt: Receipt = agent.steer("stop", patient);
   const said = await receipt;
   if (said.delivered) is<number>(said.turnIndex);
   else is<"cleared" | "aborted" | "run_ended" | "disposed">(said.reason);
@@ -343,7 +344,7 @@ async function elsewhere(agent: Agent, storage: Parameters<typeof durableObjectE
   const where: RemoteAgentOptions = { url: "/agent", headers: () => ({ authorization: "x" }) };
   using remote = new RemoteAgent(where);
   const { text }: AgentResult = await remote.prompt("Hi");
-  const receipt = await remote.steer(text);
+  const receipt = await remote.steer(text, { when: "immediate" });
   if (receipt.delivered) is<number>(receipt.turnIndex);
   await remote.resolveTool("c1", "approve");
   const { prompt, decisions } = fromUIMessages([]);

@@ -153,7 +153,7 @@ impl World {
             return self.queues[queue].borrow_mut().push_back(message);
         }
         match &*self.handle.borrow() {
-            Some(RunHandle::Run(inbox, _)) => inbox.post(command(Letter { message, receipt: 0 })),
+            Some(RunHandle::Run(inbox, _)) => inbox.post(command(Letter::new(message, 0))),
             Some(RunHandle::Agent(agent)) if queue == 0 => drop(agent.steer(message)),
             Some(RunHandle::Agent(agent)) => drop(agent.follow_up(message)),
             None => {}

@@ -518,7 +518,7 @@ impl Sim {
                 self.step(Input::Command(AgentCommand::ResolveTools(decisions)));
             }
             _ => {
-                let empty = Letter { message: AgentMessage::user(" "), receipt: self.receipt() };
+                let empty = Letter::new(AgentMessage::user(" "), self.receipt());
                 self.step(Input::Command(AgentCommand::Steer(empty)));
             }
         }
@@ -558,7 +558,11 @@ impl Sim {
 
     fn steer(&mut self, now: bool) {
         let receipt = self.receipt();
-        let letter = Letter { message: AgentMessage::user(format!("letter {receipt}")), receipt };
+        let message = AgentMessage::user(format!("letter {receipt}"));
+        let when = self.dice.chance(50).then(|| {
+            *self.dice.pick(&[SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate])
+        });
+        let letter = Letter { message, receipt, when };
         let command = if now { AgentCommand::Steer(letter) } else { AgentCommand::FollowUp(letter) };
         self.step(Input::Command(command));
     }
@@ -953,7 +957,7 @@ fn rules(dice: &Dice) -> Rules {
     rules.tool_execution = execution(dice);
     rules.max_concurrent_tools = dice.chance(30).then(|| 1 + dice.below(2));
     rules.steering = SteeringRules {
-        when: *dice.pick(&[SteeringTime::AfterTool, SteeringTime::Immediate]),
+        when: *dice.pick(&[SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate]),
         in_flight: *dice.pick(&[InFlight::Cancel, InFlight::Finish]),
         delivery: *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]),
         before_first_call: dice.chance(20),

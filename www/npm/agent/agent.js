@@ -3,10 +3,10 @@
 // host passed in.
 
 import { fromCheckpoint } from "../checkpoint/read.js";
-import { kindOf, misuse, toDecision, toMessages } from "../shared.js";
+import { kindOf, misuse, steeringTime, toDecision, toMessages } from "../shared.js";
 import { Core } from "./core.js";
 
-/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, StandardSchema, ToolDecision } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, StandardSchema, SteerOptions, ToolDecision } from "../index.js" */
 /** @import { RunOptions } from "../options/options.js" */
 
 /**
@@ -49,9 +49,9 @@ export class Agent {
     return this.#core.subscribers.add(listener, options);
   }
 
-  /** @param {Input} input */
-  steer(input) {
-    return this.#core.postMessage(input, false);
+  /** @param {Input} input @param {SteerOptions} [options] */
+  steer(input, options) {
+    return this.#core.postMessage(input, false, steeringTime(options));
   }
 
   /** @param {Input} input */

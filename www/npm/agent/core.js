@@ -19,7 +19,7 @@ import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
 /** @import { AgentError } from "../shared.js" */
-/** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema, ToolDecision } from "../index.js" */
+/** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema, SteerOptions, ToolDecision } from "../index.js" */
 /** @import { Scope } from "../boundary/engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
@@ -133,12 +133,12 @@ export class Core {
 
   // ---- commands
 
-  /** @param {Input} input @param {boolean} followUp */
-  postMessage(input, followUp) {
+  /** @param {Input} input @param {boolean} followUp @param {SteerOptions["when"]} [when] */
+  postMessage(input, followUp, when) {
     const message = toMessage(input);
     const text = jsonOf("the message is", message);
-    const command = { kind: followUp ? "follow_up" : "steer", letter: { message, posted: true } };
-    return this.receipts.make((receipt) => this.registration.postMessage(followUp, text, command, receipt));
+    const command = { kind: followUp ? "follow_up" : "steer", letter: { message, posted: true, when } };
+    return this.receipts.make((receipt) => this.registration.postMessage(text, command, receipt));
   }
 
   /**

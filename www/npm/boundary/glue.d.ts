@@ -88,9 +88,10 @@ export interface Calls {
   post_command(agent: number, command: string): void;
   
   /**
-   * Posts a message (JSON) to an agent. Returns the number of its receipt.
+   * Posts a message (JSON) to an agent; `when` is empty or says when a steering message acts. Returns the number of its
+   * receipt.
    */
-  post_message(agent: number, follow_up: boolean, message: string): number;
+  post_message(agent: number, follow_up: boolean, message: string, when: string): number;
   
   /**
    * Fails an effect, with the reason.

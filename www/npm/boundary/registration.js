@@ -179,11 +179,12 @@ export class Registration {
     return true;
   }
 
-  /** Posts a message; `posted` gets the number of its receipt. @param {boolean} followUp @param {string} message @param {object} command @param {{ posted(id: number, letter: Waiting): void, refused(): void }} receipt */
-  postMessage(followUp, message, command, receipt) {
+  /** Posts a message; `posted` gets the number of its receipt. @param {string} message @param {{ kind: string, letter: { when?: string | undefined } }} command @param {{ posted(id: number, letter: Waiting): void, refused(): void }} receipt */
+  postMessage(message, command, receipt) {
+    const { kind, letter } = command;
     const post = (/** @type {Glue} */ glue) => {
       try {
-        receipt.posted(glue.post_message(this.handle, followUp, message), { post, command });
+        receipt.posted(glue.post_message(this.handle, kind === "follow_up", message, letter.when ?? ""), { post, command });
       } catch (error) {
         receipt.refused();
         throw error;

@@ -2,7 +2,7 @@
 // The options of agents, runs, models and tools.
 
 import { CAUSES, FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
-import { checkNames, isOfClass, kindOf, misuse } from "../shared.js";
+import { checkNames, isOfClass, kindOf, misuse, STEERING_TIMES } from "../shared.js";
 import { all, checkShape, fits, OneOf } from "./shape.js";
 
 /** @import { AgentOptions } from "../index.js" */
@@ -51,7 +51,7 @@ const OPTIONS = {
   hooks: new OneOf("list", HOOKS),
   toolExecution: new OneOf("function", ["concurrent", "sequential", "priority"]),
   gate: ["batch", "prefix"], earlyDecisions: ["park", "refuse"],
-  steering: { when: ["after_tool", "immediate"], inFlight: ["cancel", "finish"], delivery: DELIVERY, atStart: ["after_first_turn", "before_first_call"] },
+  steering: { when: STEERING_TIMES, inFlight: ["cancel", "finish"], delivery: DELIVERY, atStart: ["after_first_turn", "before_first_call"] },
   followUp: { delivery: DELIVERY },
   timeouts: all(["firstChunkMs", "chunkMs", "modelMs", "toolMs", "totalMs"], "number"),
   cache: { ttlMs: "finite", minTokens: "whole", intervals: "whole" },

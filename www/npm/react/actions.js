@@ -3,7 +3,7 @@
 
 import { misuse } from "../shared.js";
 
-/** @import { AgentResult, Input, JsonValue, ToolDecision } from "../index.js" */
+/** @import { AgentResult, Input, JsonValue, SteerOptions, ToolDecision } from "../index.js" */
 /** @import { AgentLike, QueuedInput } from "../react.js" */
 /** @import { AgentStore } from "./store.js" */
 /** @typedef {{ signal?: AbortSignal | undefined, runId?: string }} RunOptions */
@@ -23,8 +23,8 @@ export function makeActions(store) {
     },
     /** @param {RunOptions} [options] */
     resume: (options) => track(store, agentOf(store).continue(options)),
-    /** @param {Input} input */
-    steer: (input) => post(store, "steer", input),
+    /** @param {Input} input @param {SteerOptions} [options] */
+    steer: (input, options) => post(store, "steer", input, options),
     /** @param {Input} input */
     followUp: (input) => post(store, "followUp", input),
     // May be called after the component is gone; then there is nothing to stop.
@@ -67,10 +67,10 @@ function track(store, { result }) {
   return result;
 }
 
-/** @param {AgentStore} store @param {"steer" | "followUp"} kind @param {Input} input */
-function post(store, kind, input) {
+/** @param {AgentStore} store @param {"steer" | "followUp"} kind @param {Input} input @param {SteerOptions} [options] */
+function post(store, kind, input, options) {
   const { state } = store;
-  const receipt = agentOf(store)[kind](input);
+  const receipt = agentOf(store)[kind](input, options);
   /** @type {QueuedInput} */
   const message = { kind: kind === "steer" ? "steer" : "follow_up", input };
   const settled = () => {

@@ -2,10 +2,10 @@
 // An agent that lives elsewhere, in a Worker or on a server, with the interface of a local one. The server half is
 // server/; the protocol between them is docs/remote.md.
 
-import { checkFunctions, checkNames, kindOf, misuse, textOf, toDecision, toMessage, toMessages } from "../shared.js";
+import { checkFunctions, checkNames, kindOf, misuse, steeringTime, textOf, toDecision, toMessage, toMessages } from "../shared.js";
 import { Link } from "./link.js";
 
-/** @import { AgentEvent, Input, ToolDecision } from "../index.js" */
+/** @import { AgentEvent, Input, SteerOptions, ToolDecision } from "../index.js" */
 /** @import { RemoteAgentOptions } from "../remote.js" */
 /** @typedef {{ signal?: AbortSignal | undefined, runId?: string }} RunOptions */
 
@@ -49,9 +49,9 @@ export class RemoteAgent {
     return this.#link.subscribe(listener, options);
   }
 
-  /** @param {Input} input */
-  steer(input) {
-    return this.#link.postMessage("steer", toMessage(input));
+  /** @param {Input} input @param {SteerOptions} [options] */
+  steer(input, options) {
+    return this.#link.postMessage("steer", toMessage(input), steeringTime(options));
   }
 
   /** @param {Input} input */

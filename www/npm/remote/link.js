@@ -100,11 +100,11 @@ export class Link {
     this.connection.closeIfUnused();
   }
 
-  /** @param {"steer" | "follow-up"} name @param {AgentMessage} message @returns {Receipt} */
-  postMessage(name, message) {
+  /** @param {"steer" | "follow-up"} name @param {AgentMessage} message @param {string} [when] @returns {Receipt} */
+  postMessage(name, message, when) {
     this.#checkUsable();
     const id = this.host.id();
-    const body = bodyFor(id, { input: message });
+    const body = bodyFor(id, { input: message, when });
     const letter = { text: textOfLetter(message), from: this.mirror.messages.length, acceptedOn: /** @type {number | undefined} */ (undefined) };
     const receipt = new Promise((/** @type {(fate: Fate) => void} */ settle) => this.openReceipts.set(id, Object.assign(letter, { settle })));
     this.connection.open();

@@ -19,7 +19,7 @@ import { Replies } from "./replies.js";
 /** @typedef {Exclude<AgentCommand, "events" | "state">} CommandName */
 /**
  * A command as it was sent; of its members only these have been checked.
- * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, question?: any, callId?: any, decision?: any, decisions?: any }} Command
+ * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, when?: any, question?: any, callId?: any, decision?: any, decisions?: any }} Command
  */
 /** @typedef {Record<string, unknown>} Reply */
 
@@ -144,14 +144,14 @@ export class Commands {
   }
 
   /** @param {Command} command @param {"steer" | "followUp"} kind */
-  postMessage({ id = this.host.id(), input }, kind) {
+  postMessage({ id = this.host.id(), input, when }, kind) {
     const { feed } = this;
     if (input === undefined) throw new RequestError(400, "misuse", "a letter needs an `input`");
     checkInput(input, this.options.customMessages);
     this.checkRoom();
     this.room.checkQueue(feed.letters.bytes);
     const from = this.agent.messages.length;
-    const receipt = this.agent[kind](input);
+    const receipt = kind === "steer" ? this.agent.steer(input, { when }) : this.agent.followUp(input);
     // A custom message has no content.
     const text = JSON.stringify(contentOf(input) ?? input);
     feed.letters.add(id, bytesOf(text));

@@ -13,7 +13,7 @@ const MAX_ID = 200;
 
 /** What each command may have besides its id. @type {Record<CommandName, string[]>} */
 const MEMBERS = {
-  prompt: ["input", "runId"], continue: ["runId"], steer: ["input"], "follow-up": ["input"],
+  prompt: ["input", "runId"], continue: ["runId"], steer: ["input", "when"], "follow-up": ["input"],
   resolve: ["question", "callId", "decision", "decisions"], abort: ["reason", "runId"], reset: [], "clear-queues": [],
 };
 

@@ -100,9 +100,8 @@ fn set_values(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), Agen
     let is = |value: &Value, key: &str, word: &str| text(value, key) == word;
     rules.gate = if is(settings, "gate", "prefix") { ApprovalGate::Prefix } else { ApprovalGate::Batch };
     let steering = part("steering");
-    let immediate = is(steering, "when", "immediate");
     rules.steering = SteeringRules {
-        when: if immediate { SteeringTime::Immediate } else { SteeringTime::AfterTool },
+        when: SteeringTime::of_word(text(steering, "when")).unwrap_or_default(),
         in_flight: if is(steering, "inFlight", "finish") { InFlight::Finish } else { InFlight::Cancel },
         delivery: delivery(steering),
         before_first_call: is(steering, "atStart", "before_first_call"),

@@ -184,7 +184,7 @@ impl World {
     }
 
     fn command(&self, handles: &RunHandles, command: &Value) -> Result<(), String> {
-        let letter = |text: &str| Letter { message: AgentMessage::user(text), receipt: 0 };
+        let letter = |text: &str| Letter::new(AgentMessage::user(text), 0);
         if command.as_str() == Some("cancel") {
             handles.inbox.post(AgentCommand::Cancel("the host".into()));
         } else if let Some(text) = command.get("steering").and_then(Value::as_str) {

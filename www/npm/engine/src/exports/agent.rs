@@ -5,6 +5,7 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 use turnwheel::agent::Agent;
+use turnwheel::config::SteeringTime;
 use turnwheel::json::{FromJson, ObjectWriter};
 use turnwheel::machine::AgentCommand;
 use turnwheel::message::AgentMessage;
@@ -101,9 +102,10 @@ pub fn agent_restore(handle: u32, state: &str) -> Result<(), JsValue> {
     agent_entry(handle)?.agent.read_checkpoint(&parse(state)?).map_err(misuse)
 }
 
-/// Posts a message (JSON) to an agent. Returns the number of its receipt.
+/// Posts a message (JSON) to an agent; `when` is empty or says when a steering message acts. Returns the number of its
+/// receipt.
 #[wasm_bindgen]
-pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, JsValue> {
+pub fn post_message(agent: u32, follow_up: bool, message: &str, when: &str) -> Result<u32, JsValue> {
     let entry = agent_entry(agent)?;
     let message = AgentMessage::from_json(&parse(message)?).map_err(misuse)?;
     let (id, settled) = (next_handle(), entry.settled.clone());
@@ -111,7 +113,7 @@ pub fn post_message(agent: u32, follow_up: bool, message: &str) -> Result<u32, J
     if follow_up {
         entry.agent.post_follow_up(message, settle);
     } else {
-        entry.agent.post_steering(message, settle);
+        entry.agent.post_steering(message, SteeringTime::of_word(when), settle);
     }
     Ok(id)
 }

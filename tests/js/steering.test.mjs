@@ -1,0 +1,79 @@
+// When a steering message acts that says so itself: here, over the wire, and in a component.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Agent, scripted, tool } from "./kit.mjs";
+import { RemoteAgent } from "../../pkg/remote.js";
+import { agentHandler } from "../../pkg/server.js";
+
+/** A tool that ends when it is told to. */
+function held() {
+  let release;
+  const over = new Promise((resolve) => (release = () => resolve("held")));
+  return { release, tool: tool({ name: "held", description: "", parameters: { type: "object" }, execute: () => over }) };
+}
+
+const quick = tool({ name: "quick", description: "", parameters: { type: "object" }, execute: () => "quick" });
+const called = (...names) => ({ toolCalls: names.map((toolName) => ({ toolName, arguments: {} })) });
+
+/** Lets the first of two tools end, and the other one later; says what the turn ended with. */
+async function steered(agent, steerer, release, when) {
+  const reasons = [];
+  agent.subscribe((event) => event.type === "turn_end" && reasons.push(event.reason));
+  const both = new Promise((resolve) => {
+    let running = 0;
+    agent.subscribe((event) => event.type === "tool_execution_start" && ++running === 2 && resolve());
+  });
+  const run = steerer.prompt("Go");
+  await both;
+  const receipt = steerer.steer("By the way", when && { when });
+  setTimeout(release, 50);
+  await run;
+  return { reasons, receipt: await receipt, texts: agent.messages.map(({ role }) => role) };
+}
+
+const agentWith = (slow, steering) => new Agent({ model: scripted([called("held", "held"), "Done."]), tools: [slow.tool], steering });
+
+for (const remote of [false, true]) {
+  for (const [own, when, reason] of [[undefined, "after_batch", "tools_executed"], ["after_batch", undefined, "tools_executed"], ["after_batch", "immediate", "steering_interrupt"], ["immediate", "after_batch", "tools_executed"]]) {
+    test(`${remote ? "from afar" : "here"}, the agent's rule ${own ?? "left out"}, the message's ${when ?? "left out"}`, async () => {
+      const slow = held();
+      const agent = agentWith(slow, own && { when: own });
+      const handler = agentHandler(agent);
+      const steerer = remote ? new RemoteAgent({ url: "http://a.localhost/x", fetch: (url, init) => handler(new Request(url, init)) }) : agent;
+      const { reasons, receipt } = await steered(agent, steerer, slow.release, when);
+      assert.deepEqual([reasons, receipt], [[reason, "complete"], { delivered: true, turnIndex: 1 }]);
+      if (remote) steerer[Symbol.dispose]?.();
+    });
+  }
+}
+
+test("a message waits for a person when it is to be read after the batch", async () => {
+  const agent = new Agent({ model: scripted([called("quick"), "Done."]), tools: [quick], approval: { mode: "enabled" } });
+  const run = agent.prompt("Go");
+  await new Promise((resolve) => agent.subscribe((event) => event.type === "tool_approval_requested" && resolve()));
+  agent.steer("By the way", { when: "after_batch" });
+  await new Promise(setImmediate);
+  const [question] = agent.pendingApprovals;
+  const copy = Agent.restore(agent.checkpoint(), { model: scripted(["Done."]), tools: [quick], approval: { mode: "enabled" } });
+  assert.equal(agent.resolve(question.id, "approve"), true);
+  await run;
+  const said = (messages) => messages.map(({ role, content }) => `${role}: ${content.map(({ text }) => text).join("")}`).slice(2);
+  assert.deepEqual(said(agent.messages), ["toolResult: quick", "user: By the way", "assistant: Done."].map((line) => line.replace("toolResult", agent.messages[2].role)));
+  const again = copy.continue();
+  await new Promise((resolve) => copy.subscribe((event) => event.type === "run_resumed" && resolve()));
+  await new Promise(setImmediate);
+  copy.resolve(copy.pendingApprovals[0].id, "approve");
+  await again;
+  assert.deepEqual(said(copy.messages), said(agent.messages));
+});
+
+test("what is no time is named, with the times there are", async () => {
+  const agent = new Agent({ model: scripted([]) });
+  assert.throws(() => agent.steer("x", { when: "later" }), { code: "misuse", message: '`when` must be "after_tool" or "immediate" or "after_batch", got "later"' });
+  assert.throws(() => agent.steer("x", { wen: "immediate" }), { code: "misuse", message: "`steer` has no option `wen`; did you mean `when`?" });
+  const handler = agentHandler(agent);
+  const answer = await handler(new Request("http://a.localhost/x/steer", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ input: "x", when: "later" }) }));
+  assert.equal(answer.status, 400);
+  assert.match(JSON.stringify(await answer.json()), /`when` must be /);
+});
