@@ -66,6 +66,337 @@ fn noting_tool(name: &'static str, notes: &Notes) -> Rc<dyn AgentTool> {
     })
 }
 
+/// What a model that refuses the conversation once was asked, and how the run ended.
+fn refused_once(
+    history: &[&str],
+    transform: impl Fn(&[AgentMessage]) -> Transform + 'static,
+) -> (Vec<String>, rig::host::Stage) {
+    let (notes, clock) = (Notes::default(), Clock::default());
+    let given = vec![failure(ErrorKind::ContextOverflow), text("here")];
+    let mut config = config(&clock, noting(&notes, given), Vec::new());
+    config.rules.transformers.push(Rc::new(move |messages: &[AgentMessage], overflow: bool| {
+        Ok(if overflow { transform(messages) } else { Transform::Unchanged })
+    }));
+    let history = history.iter().map(|text| AgentMessage::user(*text)).collect();
+    let mut stage = rig::host::Stage::over(clock, config, history);
+    stage.prompt("go").finish().check();
+    let asked = notes.borrow().clone();
+    (asked, stage)
+}
+
+mod context {
+    use turnwheel::context::{KeepLast, PruneToolResults, Reducers, SlidingWindow};
+    use turnwheel::policy::ContextTransformer;
+
+    use super::*;
+
+    fn newest(messages: &[AgentMessage]) -> Vec<AgentMessage> {
+        messages[messages.len() - 1..].to_vec()
+    }
+
+    #[test]
+    fn a_shorter_view_recovers_and_leaves_the_history_alone() {
+        let (asked, stage) = refused_once(&["a", "b"], |messages| Transform::View(newest(messages)));
+        assert_eq!(asked, ["user: a | user: b | user: go", "user: go"]);
+        assert_eq!(stage.history(), ["user: a", "user: b", "user: go", "assistant: here"]);
+        assert_eq!(stage.count("context_compacted"), 0);
+    }
+
+    #[test]
+    fn a_shorter_history_recovers_with_and_without_a_report() {
+        for report in [None, Some(CompactionReport::default())] {
+            let reports = usize::from(report.is_some());
+            let (asked, stage) = refused_once(&["a", "b"], move |messages| Transform::Replace {
+                messages: newest(messages),
+                report: report.clone(),
+            });
+            assert_eq!(asked, ["user: a | user: b | user: go", "user: go"]);
+            assert_eq!(stage.history(), ["user: go", "assistant: here"]);
+            assert_eq!(stage.count("context_compacted"), reports);
+        }
+    }
+
+    #[test]
+    fn what_is_not_shorter_is_no_recovery_and_an_empty_list_is_an_error() {
+        let (asked, stage) = refused_once(&["a"], |messages| Transform::View(messages.to_vec()));
+        assert_eq!(asked.len(), 1);
+        assert_eq!(stage.lines().last().unwrap(), "run ends error: it failed");
+        for empty in [Transform::View(Vec::new()), Transform::Replace { messages: Vec::new(), report: None }]
+        {
+            let (asked, stage) = refused_once(&["a"], move |_| empty.clone());
+            assert_eq!(asked.len(), 1);
+            assert!(stage.lines().last().unwrap().contains("it left no message"));
+            assert_eq!(stage.history()[..2], ["user: a", "user: go"]);
+        }
+    }
+
+    #[test]
+    fn contents_may_be_what_is_shortened() {
+        let (asked, _) =
+            refused_once(&["a long story"], |_| Transform::View(vec!["a story".into(), "go".into()]));
+        assert_eq!(asked[1], "user: a story | user: go");
+    }
+
+    /// Six turns of one call each.
+    fn six_turns(transformer: Rc<dyn ContextTransformer>) -> (Vec<String>, rig::host::Stage) {
+        let (notes, clock) = (Notes::default(), Clock::default());
+        let given = ["a", "b", "c", "d", "e", "f"].map(|id| calls(&[(id, "t", "{}")]));
+        let tools: Vec<Rc<dyn AgentTool>> = vec![quick("t")];
+        let mut config = config(&clock, noting(&notes, given.to_vec()), tools);
+        config.rules.transformers.push(transformer);
+        let mut stage = rig::host::Stage::new(clock, config);
+        stage.prompt("go").finish().check();
+        let asked = notes.borrow().clone();
+        (asked, stage)
+    }
+
+    #[test]
+    fn reducers_run_in_every_turn_keep_pairs_and_the_newest_question_and_report() {
+        let window = SlidingWindow { normal_budget: 8, overflow_budget: 4, anchor: 0 };
+        let list: Vec<Rc<dyn ContextTransformer>> =
+            vec![Rc::new(PruneToolResults { keep_last: 1 }), Rc::new(window)];
+        let (asked, stage) = six_turns(Rc::new(Reducers::new(list)));
+        assert_eq!(asked.len(), 7);
+        for request in &asked {
+            assert!(request.contains("user: go"), "{request}");
+            let of = |word: &str| request.matches(word).count();
+            assert_eq!(of("assistant: ["), of(": t is done") + of(": [trimmed]"), "{request}");
+        }
+        assert!(asked[6].len() < asked[5].len() * 2 && asked[6].contains("f: t is done"));
+        assert!(stage.count("context_compacted") >= 4);
+        assert_eq!(stage.history().len(), 14);
+    }
+
+    #[test]
+    fn the_newest_results_stay_whole() {
+        let (asked, _) = six_turns(Rc::new(PruneToolResults { keep_last: 2 }));
+        assert_eq!(asked[6].matches("[trimmed]").count(), 4);
+        let (asked, _) = six_turns(Rc::new(KeepLast { messages: 2 }));
+        assert_eq!(asked[6], "user: go | assistant: [e] | e: t is done | assistant: [f] | f: t is done");
+    }
+
+    #[test]
+    fn reducers_that_make_no_room_leave_it_to_the_engine() {
+        let (notes, clock) = (Notes::default(), Clock::default());
+        let given =
+            vec![calls(&[("a", "t", "{}")]), calls(&[("b", "t", "{}")]), failure(ErrorKind::ContextOverflow)];
+        let mut config = config(&clock, noting(&notes, given), vec![quick("t")]);
+        config.rules.transformers.push(Rc::new(PruneToolResults { keep_last: 1 }));
+        config.ports.compaction = Some(Rc::new(Port(|_| {
+            let messages = vec!["notes".into()];
+            ready(Ok(turnwheel::ports::Compaction { messages, ..Default::default() }))
+        })));
+        let mut stage = rig::host::Stage::new(clock, config);
+        stage.prompt("go").finish().check();
+        assert_eq!(notes.borrow().last().unwrap(), "user: notes");
+    }
+
+    #[test]
+    fn the_overflow_signal_of_policies_is_true_in_the_turn_that_had_to_make_room() {
+        let (notes, clock) = (Notes::default(), Clock::default());
+        let given = vec![failure(ErrorKind::ContextOverflow), calls(&[("a", "t", "{}")])];
+        let mut config = config(&clock, noting(&Notes::default(), given), vec![quick("t")]);
+        config.rules.transformers.push(Rc::new(|messages: &[AgentMessage], overflow: bool| {
+            Ok(if overflow { Transform::View(newest(messages)) } else { Transform::Unchanged })
+        }));
+        let seen = notes.clone();
+        config.rules.pre_turn.push(Rc::new(move |context: &PolicyContext<'_>| {
+            note(&seen, format!("before {}", context.overflow_signal));
+            Ok(Verdict::Continue)
+        }));
+        let seen = notes.clone();
+        config.rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| {
+            note(&seen, format!("after {}", turn.context.overflow_signal));
+            Ok(Verdict::Continue)
+        }));
+        let mut stage = rig::host::Stage::over(clock, config, vec!["old".into()]);
+        stage.prompt("go").finish().check();
+        assert_eq!(*notes.borrow(), ["before false", "after true", "before false", "after false"]);
+    }
+}
+
+mod bridges {
+    use turnwheel::json::{FromJson, ToJson, Value};
+
+    use super::*;
+
+    fn event(json: &str) -> E {
+        E::from_json(&Value::parse(json).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_host_may_send_every_event_of_a_model_as_json() {
+        let answer = vec![
+            event(r#"{"type":"ping"}"#),
+            event(r#"{"type":"usage","input":7}"#),
+            event(r#"{"type":"thinking_start","contentIndex":0}"#),
+            event(r#"{"type":"thinking_end","contentIndex":0,"signature":"s","redacted":true}"#),
+            event(r#"{"type":"text_start","contentIndex":1}"#),
+            event(r#"{"type":"text_end","contentIndex":1,"signature":"t"}"#),
+            event(r#"{"type":"raw","contentIndex":2,"data":{"n":1.50}}"#),
+            event(r#"{"type":"tool_call_start","contentIndex":3,"callId":"c","toolName":"t"}"#),
+            event(r#"{"type":"tool_call_end","contentIndex":3,"metadata":{"k":1}}"#),
+            event(r#"{"type":"done","stopReason":"tool_use"}"#),
+        ];
+        let mut stage = stage(vec![answer, text("so")], vec![quick("t")], |_| {});
+        stage.prompt("go").finish().check();
+        let message = stage.answer(1);
+        assert_eq!(message.usage.input, 7);
+        let ContentBlock::Thinking(thought) = &message.content[0] else { panic!("no thought") };
+        assert!(thought.redacted && thought.signature.as_deref() == Some("s"));
+        assert!(matches!(&message.content[2], ContentBlock::Raw(data) if data.as_str() == r#"{"n":1.50}"#));
+        let ContentBlock::ToolCall(call) = &message.content[3] else { panic!("no call") };
+        assert!(call.metadata.as_ref().is_some_and(|data| data.as_str() == r#"{"k":1}"#));
+        let missing = Value::parse(r#"{"type":"raw","contentIndex":0}"#).unwrap();
+        assert!(E::from_json(&missing).unwrap_err().contains("`data`"));
+    }
+
+    #[test]
+    fn events_and_results_are_the_same_after_json() {
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")]), text("so")], vec![quick("t")], |_| {});
+        stage.prompt("go").finish().check();
+        assert!(stage.events.len() > 8);
+        for event in &stage.events {
+            let read = AgentEvent::from_json(&Value::parse(&event.to_json()).unwrap());
+            assert_eq!(read.as_ref(), Ok(event));
+        }
+        for message in stage.agent.messages() {
+            let read = AgentMessage::from_json(&Value::parse(&message.to_json()).unwrap());
+            assert_eq!(read, Ok(message));
+        }
+    }
+
+    #[test]
+    fn policies_and_tools_know_the_run_the_session_and_the_turn() {
+        let (notes, seen) = (Notes::default(), Notes::default());
+        let noted = seen.clone();
+        let about = tool(spec("t"), move |context| {
+            note(&noted, format!("{} {} {}", context.run_id, context.session_id, context.turn_index));
+            ready(ToolOutcome::Completed(AgentToolResult::text("ok")))
+        });
+        let given = notes.clone();
+        let mut stage = stage(vec![text("so"), calls(&[("a", "t", "{}")])], vec![about], |config| {
+            config.rules.pre_turn.push(Rc::new(move |context: &PolicyContext<'_>| {
+                note(&given, format!("{} {} {}", context.run_id, context.session_id, context.turn_index));
+                Ok(Verdict::Continue)
+            }));
+        });
+        stage.prompt("go").finish();
+        stage.prompt("again").finish();
+        let context = rig::host::context();
+        let about = |turn: u32| format!("{} {} {turn}", context.run_id, context.session_id);
+        assert_eq!(*notes.borrow(), [about(0), about(0), about(1)]);
+        assert_eq!(*seen.borrow(), [about(0)]);
+    }
+
+    #[test]
+    fn updates_of_a_tool_are_bounded_and_none_is_later_than_its_end() {
+        let chatty = tool(spec("t"), |context| {
+            (0..10_000).for_each(|n: u32| context.updates.text(&n.to_string()));
+            ready(ToolOutcome::Completed(AgentToolResult::text("ok")))
+        });
+        let mut stage = stage(vec![calls(&[("a", "t", "{}")]), text("so")], vec![chatty], |_| {});
+        stage.prompt("go").finish().check();
+        assert!((1..=128).contains(&stage.count("tool_execution_update")));
+        let names = stage.names();
+        let last = names.iter().rposition(|name| *name == "tool_execution_update");
+        assert!(last < names.iter().position(|name| *name == "tool_execution_end"));
+    }
+}
+
+mod hooks {
+    use turnwheel::message::ToolResultCause;
+    use turnwheel::ports::HookCall;
+
+    use super::*;
+
+    /// One word for each call of a hook.
+    fn word(call: &HookCall) -> String {
+        match call {
+            HookCall::BeforeInference { turn_index, attempt, .. } => format!("before {turn_index}.{attempt}"),
+            HookCall::AfterInference { turn_index, attempt, message, .. } => {
+                format!("after {turn_index}.{attempt} {}", message.stop_reason.as_str())
+            }
+            HookCall::AfterToolExecution { call, result } => format!("{} {:?}", call.call_id, result.cause),
+            _ => "other".to_owned(),
+        }
+    }
+
+    fn noting_hooks(notes: &Notes) -> impl Fn(HookCall) -> std::future::Ready<Result<(), String>> + use<> {
+        let notes = notes.clone();
+        move |call| {
+            note(&notes, word(&call));
+            ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn the_after_hook_hears_of_tools_that_threw_or_took_too_long() {
+        let notes = Notes::default();
+        let broken = tool(spec("broken"), |_| ready(ToolOutcome::Failed("no".to_owned())));
+        let limited = turnwheel::tool::ToolSpec { timeout_ms: Some(10), ..spec("deaf") };
+        let deaf = tool(limited, |_| pending::<ToolOutcome>());
+        let asked =
+            calls(&[("a", "broken", "{}"), ("b", "deaf", "{}"), ("c", "quick", "{}"), ("d", "none", "{}")]);
+        let mut stage = stage(vec![asked], vec![broken, deaf, quick("quick")], |config| {
+            config.set_hooks(vec![Rc::new(Port(noting_hooks(&notes)))]);
+        });
+        stage.prompt("go").finish().check();
+        let told: Vec<String> =
+            notes.borrow().iter().filter(|line| line.contains(['N', 'S'])).cloned().collect();
+        let cause = |cause: ToolResultCause| format!("{:?}", Some(cause));
+        let threw = format!("a {}", cause(ToolResultCause::Threw));
+        let late = format!("b {}", cause(ToolResultCause::Timeout));
+        assert_eq!(told, [threw, late, "c None".to_owned()]);
+    }
+
+    #[test]
+    fn every_attempt_has_one_beginning_and_one_end() {
+        let notes = Notes::default();
+        let given =
+            vec![failure(ErrorKind::Network), failure(ErrorKind::Network), calls(&[("a", "t", "{}")])];
+        let mut stage = stage(given, vec![quick("t")], |config| {
+            config.set_hooks(vec![Rc::new(Port(noting_hooks(&notes)))]);
+        });
+        stage.prompt("go").finish().check();
+        let told: Vec<String> = notes.borrow().iter().filter(|line| line.contains('.')).cloned().collect();
+        assert_eq!(
+            told,
+            [
+                "before 0.1",
+                "after 0.1 error",
+                "before 0.2",
+                "after 0.2 error",
+                "before 0.3",
+                "after 0.3 tool_use",
+                "before 1.1",
+                "after 1.1 stop"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_attempt_that_is_aborted_ends_too_and_one_that_never_began_does_not() {
+        for (at, wanted) in [(0, vec![]), (1, vec!["before 0.1", "after 0.1 aborted"])] {
+            let notes = Notes::default();
+            let silent = model("m", |_: ModelRequest, _| {
+                futures::StreamExt::boxed_local(futures::stream::pending::<E>())
+            });
+            let clock = Clock::default();
+            let mut config = config(&clock, silent, Vec::new());
+            config.set_hooks(vec![Rc::new(Port(noting_hooks(&notes)))]);
+            let mut stage = rig::host::Stage::new(clock, config);
+            stage.prompt("go");
+            if at == 1 {
+                stage.settle();
+            }
+            stage.agent.abort("enough");
+            stage.finish().check();
+            assert_eq!(*notes.borrow(), wanted);
+        }
+    }
+}
+
 mod data_model {
     use super::*;
 

@@ -96,6 +96,10 @@ pub struct AgentStream {
     handover: Handover,
     /// Whether the caller announces calls that start together all at once.
     takes_offers: bool,
+    /// The history that such a caller knows of: its [`LoopState::epoch`].
+    told_epoch: u64,
+    /// Whether an attempt has begun of whose end the hooks were not told.
+    has_attempt: bool,
     result: Option<AgentLoopResult>,
 }
 
@@ -146,8 +150,12 @@ impl AgentStream {
     fn beginning(handover: Handover, state: LoopState, begin: Beginning) -> Self {
         handover.publish(&state);
         let config = handover.config.borrow().clone();
+        // Before its checkpoint, an attempt may have begun.
+        let has_attempt = matches!(begin, Beginning::Resume(_));
         AgentStream {
+            told_epoch: state.epoch(),
             state,
+            has_attempt,
             begin: Some(begin),
             config,
             key: KeyOfTurn::default(),

@@ -37,7 +37,11 @@ impl AgentStream {
                     self.outputs.put_back(start);
                     return Poll::Ready(Next::Offer);
                 }
-                Some(start @ Output::Start { .. }) if !is_delivered => {
+                // A caller of batches names messages by their place, so it must know of a new history first.
+                Some(start @ Output::Start { .. })
+                    if !is_delivered || (self.takes_offers && self.told_epoch != self.state.epoch()) =>
+                {
+                    self.told_epoch = self.state.epoch();
                     self.outputs.put_back(start);
                     return Poll::Ready(Next::Barrier);
                 }

@@ -8,7 +8,7 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, Ports};
 use crate::host::isolate::guard;
-use crate::host::ports::{CompactionCall, MessageProvider, Timer};
+use crate::host::ports::{CompactionCall, HookCall, MessageProvider, Timer};
 use crate::host::tool::{ToolContext, ToolOutcome};
 use crate::machine::{Effect, EffectId, Input, Queue, Reply};
 use crate::rules::policy::Transform;
@@ -27,6 +27,9 @@ impl AgentStream {
             // Changes by the host take effect together, from the next turn on.
             self.config = self.handover.config.borrow().clone();
         }
+        if !self.is_paired(&effect) {
+            return self.step(Input::Reply(id, Reply::Hook(Ok(()))));
+        }
         let config = self.config.clone();
         if let Some(reply) = default_reply(&config.ports, &effect) {
             return self.step(Input::Reply(id, reply));
@@ -38,6 +41,16 @@ impl AgentStream {
         if is_poll {
             self.take_ready_poll(id);
         }
+    }
+
+    /// An attempt ends for the hooks once, if it has begun: the effect that was to begin it may have been cancelled.
+    fn is_paired(&mut self, effect: &Effect) -> bool {
+        match effect {
+            Effect::Infer { .. } | Effect::Hook(HookCall::BeforeInference { .. }) => self.has_attempt = true,
+            Effect::Hook(HookCall::AfterInference { .. }) => return std::mem::take(&mut self.has_attempt),
+            _ => {}
+        }
+        true
     }
 
     /// Calls the host. `None` if it has no such port; then the reply is the default one.
@@ -116,6 +129,7 @@ impl AgentStream {
             tool_name,
             run_id: self.context().run_id.clone(),
             session_id: self.context().session_id.clone(),
+            turn_index: self.state.turn_index(),
             arguments,
             cancel,
             updates: updates.clone(),

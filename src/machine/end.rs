@@ -81,15 +81,26 @@ impl Step<'_> {
     }
 
     fn interrupt_inference(&mut self, inference: Inference, error: ErrorInfo) {
-        match inference.stage {
-            AttemptStage::BeforeHook(effect) | AttemptStage::BackingOff(effect, _) => {
+        let mut inference = inference;
+        match std::mem::take(&mut inference.stage) {
+            AttemptStage::BeforeHook(effect) => {
+                self.cancel(effect);
+                self.tell_unawaited(&inference, None, &error);
+                self.stop_message(error);
+            }
+            AttemptStage::BackingOff(effect, _) => {
                 self.cancel(effect);
                 self.stop_message(error);
             }
             AttemptStage::Cut(_) => self.stop_message(error),
+            AttemptStage::FailedHook(effect, failed) => {
+                self.cancel(effect);
+                self.cut_stream(failed.streaming, cut_reason(&error), error);
+            }
             AttemptStage::Streaming(streaming) => {
                 self.cancel(streaming.effect);
                 self.cancel_some(streaming.watchdog);
+                self.tell_unawaited(&inference, Some(&streaming.assembler), &error);
                 self.cut_stream(streaming, cut_reason(&error), error);
             }
             AttemptStage::AfterHook(effect, answer) => {

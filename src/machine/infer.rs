@@ -62,7 +62,14 @@ impl Step<'_> {
         match (stage, reply) {
             (AttemptStage::BeforeHook(effect), Reply::Hook(result)) if effect == id => match result {
                 Ok(()) => self.infer(inference),
-                Err(error) => self.cut_message(MessageStopReason::Error, error),
+                Err(error) => {
+                    self.tell_unawaited(&inference, None, &error);
+                    self.cut_message(MessageStopReason::Error, error);
+                }
+            },
+            (AttemptStage::FailedHook(effect, failed), Reply::Hook(result)) if effect == id => match result {
+                Ok(()) => self.handle_failure(inference, *failed),
+                Err(error) => self.cut_stream(failed.streaming, MessageStopReason::Error, error),
             },
             (AttemptStage::BackingOff(effect, _), Reply::Slept) if effect == id => self.attempt(inference),
             (AttemptStage::AfterHook(effect, answer), Reply::Hook(result)) if effect == id => match result {
@@ -172,11 +179,13 @@ impl Step<'_> {
         if stop_reason == MessageStopReason::Error {
             // The answer is complete, so calling again would not be another attempt but another answer.
             let text = "the provider ended the answer with an error";
-            return self.cut_by_provider(streaming, stop_reason, ErrorInfo::new(ErrorKind::Unknown, text));
+            let error = ErrorInfo::new(ErrorKind::Unknown, text);
+            return self.fail(inference, streaming, error, Some(stop_reason));
         }
         if stop_reason == MessageStopReason::Aborted {
             let text = "the provider stopped the answer";
-            return self.cut_by_provider(streaming, stop_reason, ErrorInfo::new(ErrorKind::Aborted, text));
+            let error = ErrorInfo::new(ErrorKind::Aborted, text);
+            return self.fail(inference, streaming, error, Some(stop_reason));
         }
         if !streaming.assembler.can_be_handed_over() {
             return self.failed(inference, streaming, Excess::Memory.error());
@@ -195,6 +204,7 @@ impl Step<'_> {
         let answer = StoredAnswer { message: stored, place, faults, own_arguments };
         let call = HookCall::AfterInference {
             turn_index: self.state.tally.turn_index,
+            attempt: inference.attempt,
             model: inference.request.model.clone(),
             message: answer.message.clone(),
         };
@@ -215,12 +225,6 @@ impl Step<'_> {
         } else {
             self.finish_text_turn(&answer.message, answer.place);
         }
-    }
-
-    fn cut_by_provider(&mut self, streaming: Streaming, stop_reason: MessageStopReason, error: ErrorInfo) {
-        self.cancel(streaming.effect);
-        self.cancel_some(streaming.watchdog);
-        self.cut_stream(streaming, stop_reason, error.in_phase("model"));
     }
 
     /// Ends the turn with what has arrived of the streaming answer.

@@ -7,7 +7,7 @@ use crate::data::table::Table;
 use crate::rules::stream::{Assembler, CallFault, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::RunStopReason;
-use crate::words::message::{AssistantMessage, ContentBlock, Usage};
+use crate::words::message::{AssistantMessage, ContentBlock, MessageStopReason, Usage};
 
 use super::batch::Batch;
 use super::input::{Queue, Reply};
@@ -71,6 +71,8 @@ pub(crate) enum AttemptStage {
     Cut(Cut),
     /// Hooks after the call; the answer is in the history.
     AfterHook(EffectId, StoredAnswer),
+    /// Hooks after a call that failed.
+    FailedHook(EffectId, Box<FailedAttempt>),
 }
 
 impl Default for AttemptStage {
@@ -78,6 +80,15 @@ impl Default for AttemptStage {
     fn default() -> Self {
         AttemptStage::BeforeHook(0)
     }
+}
+
+/// An attempt that has failed, before anything is done about it.
+#[derive(Debug)]
+pub(crate) struct FailedAttempt {
+    pub(crate) streaming: Streaming,
+    pub(crate) error: ErrorInfo,
+    /// The provider's own stop reason, if that is what ended the answer: then there is nothing to be done about it.
+    pub(crate) stop_reason: Option<MessageStopReason>,
 }
 
 /// What had arrived of an answer when its process ended.
@@ -128,7 +139,9 @@ impl LoopState {
             Phase::Preparing { effect, .. } => of(*effect, matches!(reply, Reply::Prepared(_))),
             Phase::Compacting { effect } => of(*effect, matches!(reply, Reply::Compacted(_))),
             Phase::Inferring(inference) => match &inference.stage {
-                AttemptStage::BeforeHook(effect) | AttemptStage::AfterHook(effect, _) => of(*effect, is_hook),
+                AttemptStage::BeforeHook(effect)
+                | AttemptStage::AfterHook(effect, _)
+                | AttemptStage::FailedHook(effect, _) => of(*effect, is_hook),
                 AttemptStage::BackingOff(effect, _) => of(*effect, is_sleep),
                 AttemptStage::Streaming(streaming) => {
                     let is_piece = matches!(reply, Reply::Stream(_) | Reply::StreamEnded);

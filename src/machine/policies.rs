@@ -31,7 +31,6 @@ impl Step<'_> {
         }
         let mut policies = self.rules.pre_turn.iter();
         let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));
-        self.state.turn.overflow_signal = false;
         self.state.turn.fresh_from = None;
         if decided.stop {
             return self.stop_before_call(RunStopReason::PolicyStop);
@@ -123,11 +122,12 @@ impl Step<'_> {
         let view = view.unwrap_or(self.state.history.messages());
         PolicyContext {
             run_id: &self.state.context.run_id,
+            session_id: &self.state.context.session_id,
             turn_index: self.state.tally.turn_index,
             usage: &self.state.tally.usage,
             message_count: view.len(),
             new_messages: self.fresh_messages(),
-            overflow_signal: self.state.turn.overflow_signal,
+            overflow_signal: !self.state.is_turn_new(),
             state,
         }
     }

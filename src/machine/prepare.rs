@@ -2,10 +2,11 @@
 
 use crate::host::isolate::guard;
 use crate::host::ports::Compaction;
+use crate::rules::context::ListLength;
 use crate::rules::policy::Transform;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
-use crate::words::message::MessageStopReason;
+use crate::words::message::{AgentMessage, MessageStopReason};
 
 use super::output::Effect;
 use super::phase::Phase;
@@ -21,25 +22,33 @@ impl Step<'_> {
 
     #[inline(never)]
     pub(super) fn prepared(&mut self, result: Result<Transform, String>, overflow: bool) {
-        self.state.turn.overflow_signal = overflow;
+        let refused = overflow.then(|| ListLength::of(self.shown_list()));
         self.state.turn.view = None;
         let transformed = result.and_then(|transform| self.transform(transform, overflow));
-        // The policies of this turn still see the signal; the next transform does not, unless it is set
-        // again.
         match transformed {
             Err(text) => {
                 let error =
                     ErrorInfo::new(ErrorKind::Hook, ["the context transformer failed: ", &text].concat());
                 self.cut_message(MessageStopReason::Error, error.in_phase("transform_context"));
             }
-            Ok(reported) if overflow => self.recovered(reported),
-            Ok(_) if self.state.turn.message_open => self.call_model_again(),
-            Ok(_) if self.is_too_long() => {
-                self.state.turn.sought_room = true;
-                self.prepare(true);
-            }
-            Ok(_) => self.pre_turn(),
+            Ok(is_reported) => match refused {
+                // Whoever reports that the conversation was compacted is believed.
+                Some(refused) => {
+                    self.recovered(is_reported || ListLength::of(self.shown_list()).is_shorter_than(refused))
+                }
+                None if self.state.turn.message_open => self.call_model_again(),
+                None if self.is_too_long() => {
+                    self.state.turn.sought_room = true;
+                    self.prepare(true);
+                }
+                None => self.pre_turn(),
+            },
         }
+    }
+
+    /// Returns the messages that a request of this turn is made of.
+    fn shown_list(&self) -> &[AgentMessage] {
+        self.state.turn.view.as_deref().unwrap_or(self.state.history.messages())
     }
 
     /// Whether the model is known to have too little room for the history and an answer. Reported once per
@@ -56,51 +65,68 @@ impl Step<'_> {
     }
 
     /// Applies the asynchronous transformer's result, then the synchronous transformers in order. Returns
-    /// whether one of them reported a change.
+    /// whether one of them reported a compaction.
     fn transform(&mut self, first: Transform, overflow: bool) -> Result<bool, String> {
-        let mut reported = self.apply(first, overflow);
+        let mut is_reported = self.apply_given(first, overflow)?;
         for transformer in &self.rules.transformers {
-            let context = self.state.turn.view.as_deref().unwrap_or(self.state.history.messages());
-            let answer = guard(|| transformer.transform(context, overflow))?;
-            reported |= self.apply(answer, overflow);
+            let answer = guard(|| transformer.transform(self.shown_list(), overflow))?;
+            is_reported |= self.apply_given(answer, overflow)?;
         }
-        Ok(reported)
+        Ok(is_reported)
     }
 
+    /// Applies what a transformer gave. A model cannot be asked about nothing.
+    fn apply_given(&mut self, transform: Transform, overflow: bool) -> Result<bool, String> {
+        let is_emptied = transform.messages().is_some_and(<[_]>::is_empty) && !self.shown_list().is_empty();
+        if is_emptied {
+            let text = "it left no message; to change nothing, it must give nothing";
+            return Err(text.to_owned());
+        }
+        Ok(self.apply(transform, overflow))
+    }
+
+    /// Returns whether the history was compacted, with a report. A view that reports what it leaves out may leave out
+    /// the same in every turn.
     fn apply(&mut self, transform: Transform, overflow: bool) -> bool {
-        match transform {
-            Transform::Unchanged => false,
+        let is_replaced = matches!(transform, Transform::Replace { .. });
+        let report = match transform {
+            Transform::Unchanged => return false,
             Transform::View(view) => {
                 self.state.turn.view = Some(view);
-                false
+                None
+            }
+            Transform::Reduced { view, report } => {
+                self.state.turn.view = Some(view);
+                Some(report)
             }
             Transform::Replace { messages, report } => {
                 self.state.turn.view = None;
                 self.state.history.replace(messages);
-                let reported = report.is_some();
-                if let Some(mut report) = report {
-                    report.overflow = overflow;
-                    let refusal = if overflow { self.state.turn.overflow.take() } else { None };
-                    self.discard_shown(refusal.as_ref().map_or("", |refusal| &refusal.message));
-                    self.emit(AgentEvent::ContextCompacted { report });
-                }
-                reported
+                report
             }
+        };
+        let Some(mut report) = report else { return false };
+        report.overflow = overflow;
+        if overflow && is_replaced {
+            self.discard_shown();
         }
+        self.emit(AgentEvent::ContextCompacted { report });
+        is_replaced
     }
 
     /// Handles the end of the transformers during an overflow. If none of them shortened anything, the
     /// compaction engine is called.
-    fn recovered(&mut self, reported: bool) {
-        self.state.turn.overflow_signal = false;
-        if !self.state.turn.message_open {
-            // The model has not refused anything yet, so a shorter view is sufficient.
-            if reported || self.state.turn.view.is_some() { self.pre_turn() } else { self.compact() }
-        } else if reported {
+    fn recovered(&mut self, is_shorter: bool) {
+        if !is_shorter {
+            self.compact();
+        } else if self.state.turn.message_open {
+            self.discard_shown();
+            self.state.turn.overflow = None;
             self.append_arrived();
             self.call_model_again();
         } else {
-            self.compact();
+            // The model has not refused anything yet.
+            self.pre_turn();
         }
     }
 
@@ -112,10 +138,11 @@ impl Step<'_> {
     }
 
     /// There is room, so the model is called again; what it said before it refused does not count.
-    fn discard_shown(&mut self, reason: &str) {
+    fn discard_shown(&mut self) {
         let shown = std::mem::take(&mut self.state.turn.shown);
         self.state.tally.usage.add(&shown.usage.totalled());
-        self.reset_message(&shown, reason);
+        let reason = self.state.turn.overflow.as_ref().map(|refusal| refusal.message.clone());
+        self.reset_message(&shown, &reason.unwrap_or_default());
     }
 
     pub(super) fn compact(&mut self) {
@@ -126,7 +153,7 @@ impl Step<'_> {
 
     #[inline(never)]
     pub(super) fn compacted(&mut self, result: Option<Result<Compaction, String>>) {
-        let overflow = self.state.turn.overflow.take();
+        let overflow = self.state.turn.overflow.clone();
         let overflow =
             overflow.unwrap_or_else(|| ErrorInfo::new(ErrorKind::ContextOverflow, "the context is too long"));
         let is_refused = self.state.turn.message_open;
@@ -141,7 +168,8 @@ impl Step<'_> {
             }
             Some(Ok(Compaction { messages, report, usage })) => {
                 self.state.tally.usage.add(&usage);
-                self.discard_shown(&overflow.message);
+                self.discard_shown();
+                self.state.turn.overflow = None;
                 self.apply(Transform::Replace { messages, report }, true);
                 if is_refused {
                     self.append_arrived();

@@ -99,7 +99,7 @@ impl Step<'_> {
                     self.emit(AgentEvent::MessageReset { reason });
                 }
             }
-            AttemptStage::BeforeHook(_) | AttemptStage::Streaming(_) => {}
+            AttemptStage::BeforeHook(_) | AttemptStage::Streaming(_) | AttemptStage::FailedHook(..) => {}
         }
         self.resume_attempt(inference.model, inference.attempt, None);
     }
@@ -127,6 +127,7 @@ impl Step<'_> {
     fn resume_after_hook(&mut self, model: usize, attempt: u32, answer: StoredAnswer) {
         let call = HookCall::AfterInference {
             turn_index: self.state.tally.turn_index,
+            attempt,
             model: answer.message.model.as_str().into(),
             message: answer.message.clone(),
         };

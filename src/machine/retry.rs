@@ -1,8 +1,11 @@
 //! An attempt has failed: room is made, it is tried again, another model is called, or the turn ends.
 
+use std::rc::Rc;
+
 use crate::data::text;
 use crate::data::text::contains;
 use crate::host::isolate::guard;
+use crate::host::ports::HookCall;
 use crate::rules::overflow::is_context_overflow;
 use crate::rules::retry::RetryVerdict;
 use crate::rules::stream::Assembler;
@@ -10,18 +13,83 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::MessageStopReason;
 
-use super::output::Effect;
-use super::phase::{AttemptStage, Inference, Phase, Streaming};
+use super::output::{Effect, EffectId};
+use super::phase::{AttemptStage, FailedAttempt, Inference, Phase, Streaming};
 use super::step::Step;
 
 impl Step<'_> {
-    /// Handles a failed attempt: recovers, retries, falls back or gives up.
+    /// An attempt has failed.
+    pub(super) fn failed(&mut self, inference: Box<Inference>, streaming: Streaming, error: ErrorInfo) {
+        self.fail(inference, streaming, error, None);
+    }
+
+    /// Tells the hooks of a failed attempt before anything is done about it. The stop reason is the provider's, if that
+    /// is what ended the answer.
     #[inline(never)]
-    pub(super) fn failed(&mut self, mut inference: Box<Inference>, streaming: Streaming, error: ErrorInfo) {
+    pub(super) fn fail(
+        &mut self,
+        mut inference: Box<Inference>,
+        streaming: Streaming,
+        error: ErrorInfo,
+        stop_reason: Option<MessageStopReason>,
+    ) {
         self.cancel(streaming.effect);
         self.cancel_some(streaming.watchdog);
         let mut error = error.in_phase("model");
         classify(&mut error);
+        let hook = self.tell_of_failure(&inference, Some(&streaming.assembler), &error);
+        let failed = FailedAttempt { streaming, error, stop_reason };
+        match hook {
+            None => self.handle_failure(inference, failed),
+            Some(hook) => {
+                inference.stage = AttemptStage::FailedHook(hook, Box::new(failed));
+                self.state.phase = Phase::Inferring(inference);
+            }
+        }
+    }
+
+    /// Calls the hooks for an attempt with which the run ends at once, so that nobody waits for them.
+    pub(super) fn tell_unawaited(
+        &mut self,
+        inference: &Inference,
+        shown: Option<&Assembler>,
+        error: &ErrorInfo,
+    ) {
+        let hook = self.tell_of_failure(inference, shown, error);
+        self.cancel_some(hook);
+    }
+
+    /// Calls the hooks for an attempt without an answer, if there are any.
+    fn tell_of_failure(
+        &mut self,
+        inference: &Inference,
+        shown: Option<&Assembler>,
+        error: &ErrorInfo,
+    ) -> Option<EffectId> {
+        if !self.rules.hooks.after_inference {
+            return None;
+        }
+        let shown = shown.filter(|shown| shown.can_be_handed_over()).cloned().unwrap_or_default();
+        let is_aborted = error.code == ErrorKind::Aborted;
+        let stop_reason = if is_aborted { MessageStopReason::Aborted } else { MessageStopReason::Error };
+        let usage = shown.usage;
+        let mut message = self.message(inference.model, shown.partial(), &usage, stop_reason);
+        message.error = Some(error.clone());
+        Some(self.start(Effect::Hook(HookCall::AfterInference {
+            turn_index: self.state.tally.turn_index,
+            attempt: inference.attempt,
+            model: inference.request.model.clone(),
+            message: Rc::new(message),
+        })))
+    }
+
+    /// Handles a failed attempt: recovers, retries, falls back or gives up.
+    #[inline(never)]
+    pub(super) fn handle_failure(&mut self, mut inference: Box<Inference>, failed: FailedAttempt) {
+        let FailedAttempt { streaming, mut error, stop_reason } = failed;
+        if let Some(stop_reason) = stop_reason {
+            return self.cut_stream(streaming, stop_reason, error);
+        }
         let verdict = match error.code {
             ErrorKind::Aborted => return self.cut_stream(streaming, MessageStopReason::Aborted, error),
             ErrorKind::ContextOverflow if self.state.turn.recoveries < self.rules.max_recoveries_per_turn => {
@@ -67,7 +135,6 @@ impl Step<'_> {
         self.state.turn.shown = streaming.assembler;
         self.state.turn.recoveries += 1;
         self.state.turn.overflow = Some(error);
-        self.state.turn.view = None;
         self.prepare(true);
     }
 

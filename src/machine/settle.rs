@@ -139,7 +139,9 @@ impl Step<'_> {
             let Some(call) = call.filter(|c| c.executed && self.rules.hooks.after_tool_execution) else {
                 continue;
             };
-            let Some(result) = call.result.clone().filter(|result| result.cause.is_none()) else { continue };
+            let is_told = |cause| matches!(cause, ToolResultCause::Threw | ToolResultCause::Timeout);
+            let result = call.result.clone().filter(|result| result.cause.is_none_or(is_told));
+            let Some(result) = result else { continue };
             let call = with_arguments(&call.block, &call.arguments);
             batch.after_hook = Some(self.start(Effect::Hook(HookCall::AfterToolExecution { call, result })));
         }

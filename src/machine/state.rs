@@ -127,7 +127,6 @@ pub(crate) struct Turn {
     pub(crate) dynamic_prompt: Option<AgentMessage>,
     /// The transformers' view of the history, for this turn's request.
     pub(crate) view: Option<Vec<AgentMessage>>,
-    pub(crate) overflow_signal: bool,
     /// Where the messages for this turn begin in `new_messages`; used by the policies before the call.
     pub(crate) fresh_from: Option<usize>,
     /// The index of the model called last.
@@ -216,6 +215,11 @@ impl LoopState {
     /// Increases whenever the history changes in any way other than by appending.
     pub fn epoch(&self) -> u64 {
         self.history.epoch
+    }
+
+    /// Returns the current turn, counted from 0; between two turns, the next one.
+    pub fn turn_index(&self) -> u32 {
+        self.tally.turn_index
     }
 
     /// Returns the usage of the whole run so far.

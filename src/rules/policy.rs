@@ -31,6 +31,8 @@ use crate::words::message::{AgentMessage, AssistantMessage, ToolResultMessage, U
 pub struct PolicyContext<'a> {
     /// The id of the run.
     pub run_id: &'a str,
+    /// The id of the session.
+    pub session_id: &'a str,
     /// The turn, counted from 0.
     pub turn_index: u32,
     /// The usage of the run so far.
@@ -40,7 +42,8 @@ pub struct PolicyContext<'a> {
     /// In the first slot of a turn, the messages appended since the last turn; later, those that the turn
     /// appended.
     pub new_messages: &'a [AgentMessage],
-    /// Whether the model refused the conversation as too long.
+    /// Whether the conversation was too long in this turn, so that room had to be made: the model had refused it,
+    /// or was known to have too small a window.
     pub overflow_signal: bool,
     /// The session state, as it was when the slot began.
     pub state: &'a Map,
@@ -142,6 +145,13 @@ pub enum Transform {
     Unchanged,
     /// Shows the model a different view in this request only.
     View(Vec<AgentMessage>),
+    /// Like [`Transform::View`], and `context_compacted` is emitted.
+    Reduced {
+        /// What the model is shown in this request.
+        view: Vec<AgentMessage>,
+        /// What was left out of it.
+        report: CompactionReport,
+    },
     /// Replaces the history from now on. `context_compacted` is emitted only if there is a report.
     Replace {
         /// The new history.
@@ -149,6 +159,18 @@ pub enum Transform {
         /// What was done.
         report: Option<CompactionReport>,
     },
+}
+
+impl Transform {
+    /// Returns the messages that it gives instead of those that it was given.
+    pub fn messages(&self) -> Option<&[AgentMessage]> {
+        match self {
+            Transform::Unchanged => None,
+            Transform::View(messages)
+            | Transform::Reduced { view: messages, .. }
+            | Transform::Replace { messages, .. } => Some(messages),
+        }
+    }
 }
 
 /// Gives the model a different view of the history, synchronously.

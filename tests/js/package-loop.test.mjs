@@ -391,7 +391,7 @@ test("onError hears of a run that cannot begin, and nothing that it does changes
   const agent = new Agent({ model, hooks: [{ onError: fails }, { onError: async () => fails() }, {}, { onError }] });
   const { result } = await readRun(agent.prompt("one", { runId: "r1" }));
   assert.equal(result.error.code, "misuse");
-  assert.deepEqual(seen, [{ runId: "r1", error: result.error.info }]);
+  assert.deepEqual(seen, [{ runId: "r1", sessionId: agent.sessionId, turnIndex: 0, error: result.error.info }]);
 });
 
 test("asyncTransformContext goes first, and may fail", async () => {

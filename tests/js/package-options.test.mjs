@@ -38,7 +38,7 @@ test("hooks: all five stages, one list after the other, each waited for", async 
   assert.deepEqual(calls, [
     "a before string 0 1 scripted 1", "b before string 0 1 scripted 1", "a after 0 tool_use", "b after 0 tool_use",
     "a before quick c1", "b before quick c1", "a after c1 done", "b after c1 done",
-    "a before string 1 1 scripted 3", "b before string 1 1 scripted 3", "a error auth", "b error auth",
+    "a before string 1 1 scripted 3", "b before string 1 1 scripted 3", "a after 1 error", "b after 1 error", "a error auth", "b error auth",
   ]);
 });
 

@@ -92,10 +92,10 @@ function examples() {
 
 /**
  * What our types add to the contract, textually, so that everything else must match in both directions.
- * @type {[string, RegExp, string][]}
+ * @type {[string, RegExp, any][]}
  */
 const ADDED = [
-  ["of two unique symbols neither fits the other", /^export declare const CANCELLED: unique symbol;$/m, 'import { CANCELLED, type Question, type RawBlock, type Transfer, type TransformInfo } from "turnwheel";\nexport { CANCELLED };'],
+  ["of two unique symbols neither fits the other", /^export declare const CANCELLED: unique symbol;$/m, 'import { CANCELLED, type Question, type RawBlock, type RunInfo, type Transfer, type TransformInfo, type WrappedModelCall, type WrappedToolCall } from "turnwheel";\nexport { CANCELLED };'],
   ["what only its provider understands", /(interface AssistantMessage .*)\| ToolCallBlock\)\[\]/, "$1| ToolCallBlock | RawBlock)[]"],
   ["a tool hands over", /^(export type ToolOutput = .*);$/m, "$1 | Transfer;"],
   ["how much is cached", /overflowSignal: boolean(, signal: AbortSignal)?\) => (Promise<)?TransformResult/g, "overflowSignal: boolean$1, info: TransformInfo) => $2TransformResult"],
@@ -109,6 +109,22 @@ const ADDED = [
   ["a decision may come early", /(interface AgentLoopConfig \{)/, '$1\n  earlyDecisions?: "park" | "refuse";'],
   ["a message may say that it waits for the whole batch, so an agent may", /(steering\?: \{ when\?: "after_tool" \| "immediate")/, '$1 | "after_batch"'],
   ["what an environment gives may not be there, for exactOptionalPropertyTypes", /(apiKey\?: string \| \(\(\) [^;]*|signal\?: AbortSignal)(?=; )/g, "$1 | undefined"],
+  ["what begins or ends says when", /(type: "(?:agent|turn|message|tool_execution)_(?:start|end)"|type: "run_resumed")/g, "$1; at: number"],
+  ["a tool knows its run", /(interface ToolContext \{.*sessionId: string;)/, "$1 turnIndex: number; metadata?: NonNullable<RunInfo[\"metadata\"]>;"],
+  ["an approver knows the run", /(interface ApprovalRequest \{.*)runId: string \}/, '$1runId: string; sessionId: string; turnIndex: number; metadata?: NonNullable<RunInfo["metadata"]> }'],
+  ["a policy knows the run", /interface PolicyContext \{ runId: string; turnIndex: number; /, "interface PolicyContext extends RunInfo { "],
+  ["a policy knows the run, at a call too", /preDispatch\?: \(\(call: \{/, "preDispatch?: ((call: RunInfo & {"],
+  ["hooks know the run", /(Inference|ToolExecution|onError)\?\(context: \{ runId: string; (?:turnIndex: number; )?/g, "$1?(context: RunInfo & { "],
+  ["the end of an attempt", /(afterInference\?\(context: RunInfo & \{ )/, "$1attempt: number; "],
+  ["a stream knows the run", /context: \{ signal: AbortSignal; runId: string \}/, "context: RunInfo & { signal: AbortSignal }"],
+  ["a key is asked for a run", /apiKey\?: string \| \(\(\) =>/, "apiKey?: string | ((run: RunInfo) =>"],
+  ["keys, queues, prompts are asked for a run", /(getApiKey\?: \(provider: string|getSteeringMessages\?: \(|getFollowUpMessages\?: \(|dynamicSystemPrompt\?: \()\)/g, (/** @type {string} */ _, /** @type {string} */ head) => `${head}${head.endsWith("(") ? "" : ", "}run: RunInfo)`],
+  ["so are messages, retries, groups, texts, compactions, approvals", /(convertToLlm\?: \(message: AgentMessage|error: ErrorInfo, attempt: number|\(\(calls: ToolCallBlock\[\]|model: Model, signal: AbortSignal|requiresApproval\?: boolean \| \(\(args: Args)\)/g, "$1, run: RunInfo)"],
+  ["a text for a result is made for a run", /\(call: ToolCallBlock, detail\?: string\)/, "(call: ToolCallBlock, detail: string, run: RunInfo)"],
+  ["what stands around execution", /(interface AgentLoopConfig \{)/, "$1\n  wrapTool?: (call: WrappedToolCall, next: () => Promise<unknown>) => unknown;\n  wrapModel?: (call: WrappedModelCall, next: () => Promise<AssistantMessage | undefined>) => unknown;"],
+  ["an agent has a session", /(export declare class Agent [^{]*\{)/, "$1\n  readonly sessionId: string;"],
+  ["what a host may stream", /\| \{ type: "text_end" \| "tool_call_end"; contentIndex: number \}/, '| { type: "text_end"; contentIndex: number; signature?: string } | { type: "tool_call_end"; contentIndex: number; metadata?: { [name: string]: JsonValue } } | { type: "raw"; contentIndex: number; data: JsonValue } | ({ type: "usage" } & Partial<Usage>) | { type: "ping" }'],
+  ["a thought may be redacted", /(type: "thinking_end"; contentIndex: number; signature\?: string)/, "$1; redacted?: boolean"],
   ["libraries declare it so, for exactOptionalPropertyTypes", /readonly types\?: \{ input: unknown; output: Output \}/, "readonly types?: { readonly input: unknown; readonly output: Output } | undefined"],
 ];
 

@@ -2,6 +2,8 @@
 // The public package. The entry files in ./entry set where the wasm file comes from and re-export this one.
 
 export { Agent, agentLoop, agentLoopContinue } from "./agent/agent.js";
+export { budgetTrim, keepLast, pruneToolResults, reduce, slidingWindow } from "./context/reducers.js";
+export { errorInfo } from "./errors/error-info.js";
 export { AgentError } from "./shared.js";
 export { custom } from "./models/custom.js";
 export { scripted } from "./models/scripted.js";

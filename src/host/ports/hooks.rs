@@ -22,13 +22,15 @@ pub enum HookCall {
         /// The conversation, as the provider receives it.
         messages: Rc<Vec<LlmMessage>>,
     },
-    /// The model has answered.
+    /// An attempt is over, whatever became of it. Comes once for each attempt that began.
     AfterInference {
         /// The turn, counted from 0.
         turn_index: u32,
+        /// The attempt, counted from 1.
+        attempt: u32,
         /// The model's id.
         model: Rc<str>,
-        /// The answer.
+        /// The answer. If the attempt failed or was aborted, what there is of it, with the error.
         message: Rc<AssistantMessage>,
     },
     /// A tool is about to run.
@@ -36,7 +38,7 @@ pub enum HookCall {
         /// The call, with the arguments that the tool receives.
         call: ToolCallBlock,
     },
-    /// A tool has run, and its result is in the history.
+    /// A tool has run, and its result is in the history. If it failed or took too long, the result has the cause.
     AfterToolExecution {
         /// The call.
         call: ToolCallBlock,

@@ -83,6 +83,8 @@ pub struct ToolContext {
     pub run_id: Rc<str>,
     /// The id of the session.
     pub session_id: Rc<str>,
+    /// The turn, counted from 0.
+    pub turn_index: u32,
     /// The arguments, a JSON object that fits the schema.
     pub arguments: RawJson,
     /// Is cancelled when the call is no longer wanted.

@@ -8,10 +8,9 @@ use crate::words::message::AgentMessage;
 use crate::machine::checkpoint::long;
 use crate::machine::checkpoint::part::Part;
 use crate::machine::history::History;
-use crate::machine::phase::{AttemptStage, Cut, StoredAnswer};
+use crate::machine::phase::{AttemptStage, Cut, StoredAnswer, Streaming};
 
 pub(super) fn write_stage(stage: &AttemptStage, out: &mut ObjectWriter<'_>) {
-    let cut;
     match stage {
         AttemptStage::BeforeHook(_) => drop(out.field("step", "before_hook")),
         AttemptStage::BackingOff(_, until) => drop(out.field("step", "backing_off").field("until", until)),
@@ -19,14 +18,17 @@ pub(super) fn write_stage(stage: &AttemptStage, out: &mut ObjectWriter<'_>) {
             out.field("step", "after_hook");
             answer.write(out);
         }
-        AttemptStage::Streaming(streaming) => {
-            let assembler = streaming.assembler.clone();
-            let (shown, usage) = (!assembler.is_empty(), assembler.usage.totalled());
-            cut = Cut { shown, usage, content: assembler.partial() };
-            cut.write(out);
-        }
+        AttemptStage::Streaming(streaming) => cut_of(streaming).write(out),
+        // It is asked again.
+        AttemptStage::FailedHook(_, failed) => cut_of(&failed.streaming).write(out),
         AttemptStage::Cut(cut) => cut.write(out),
     }
+}
+
+fn cut_of(streaming: &Streaming) -> Cut {
+    let assembler = streaming.assembler.clone();
+    let (shown, usage) = (!assembler.is_empty(), assembler.usage.totalled());
+    Cut { shown, usage, content: assembler.partial() }
 }
 
 #[inline(never)]

@@ -77,7 +77,7 @@ impl LoopState {
         let mut object = ObjectWriter::new(out);
         object.field("open", &turn.open).field("messageOpen", &turn.message_open);
         object.field("recoveries", &turn.recoveries).field("asked", &long(turn.model));
-        object.field("overflowSignal", &turn.overflow_signal).optional("overflow", &turn.overflow);
+        object.optional("overflow", &turn.overflow);
         object
             .optional("dynamicPrompt", &turn.dynamic_prompt)
             .optional("freshFrom", &turn.fresh_from.map(long))
@@ -230,7 +230,6 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
         recoveries: turn.int("recoveries"),
         dynamic_prompt: turn.optional("dynamicPrompt"),
         view: turn.get("view").map(|_| turn.messages("view", history)),
-        overflow_signal: turn.flag("overflowSignal"),
         fresh_from: turn.get("freshFrom").map(|_| turn.size("freshFrom")),
         model: turn.size("asked"),
         sought_room: turn.flag("soughtRoom"),

@@ -3,8 +3,13 @@
 //! - [`hygiene`]: in the request only; pairs calls with results, removes what is empty or failed.
 //! - [`SlidingWindow`]: keeps the first messages, and the newest ones that fit.
 //! - [`KeepLast`]: keeps the newest results and answers, and traces of older ones.
+//! - [`PruneToolResults`]: replaces old tool results with a placeholder.
+//! - [`Reducers`]: several of them, one after the other.
 //! - [`SummaryRules`]: what stays next to a summary; [`crate::stock::summarize`] has the summary written.
 //! - [`BudgetTrim`]: replaces contents with a placeholder, up to a boundary that never moves back.
+//!
+//! Each is a [`ContextTransformer`](crate::policy::ContextTransformer): in
+//! [`Rules::transformers`](crate::config::Rules::transformers) it reduces every request.
 //!
 //! The underlying passes are written once, over the small trait [`Reducible`]: in our history a tool result
 //! is a message of its own, in others it is part of a message that may contain anything. [`AgentMessage`]
@@ -13,7 +18,9 @@
 
 mod budget;
 mod hygiene;
+mod length;
 mod passes;
+mod reducers;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -25,10 +32,12 @@ pub use budget::{
 };
 pub(crate) use hygiene::{CleanPrefix, is_empty_message, shown};
 pub use hygiene::{KeepLast, SameRole, hygiene};
+pub(crate) use length::ListLength;
 pub use passes::{
     DanglingCalls, Link, PART_TRIMMED, Reducible, Role, TRUNCATED, dedup_results, keep_last_results,
     merge_same_role, reduce, remove_orphaned_results, shorten_old_answers, strip_dangling_calls,
 };
+pub use reducers::{BudgetTrimmer, PruneToolResults, Reducers};
 pub use summary::{Split, SummaryRules};
 pub use weight::{PartSize, tool_tokens, weight_of_parts, weight_of_text, with_margin};
 pub use window::{SlidingWindow, Windowed};

@@ -240,6 +240,27 @@ fn the_window_keeps_the_anchor_with_its_results_and_the_newest_that_fit() {
 }
 
 #[test]
+fn a_call_stays_with_its_results_where_only_the_call_is_too_much() {
+    let long = "x".repeat(400);
+    let calling = answer(&long, &["t1", "t2"]);
+    let history = [user("q"), user(&long), calling, result("t1", &long), result("t2", &long)];
+    let kept = |normal_budget| {
+        let window = SlidingWindow { normal_budget, overflow_budget: 0, anchor: 1 };
+        window.apply(&history, false, 0).map(|kept| kept.dropped_count)
+    };
+    // The results are 200 tokens, the call is 101.
+    assert_eq!(
+        [kept(401), kept(400), kept(300), kept(250), kept(201)],
+        [None, Some(1), Some(1), Some(1), Some(1)]
+    );
+    // An older exchange goes as a whole where nothing is left for its call.
+    let longer: Vec<AgentMessage> = history.iter().cloned().chain([answer(&long, &[])]).collect();
+    let window = |normal_budget| SlidingWindow { normal_budget, overflow_budget: 0, anchor: 1 };
+    assert_eq!(window(301).apply(&longer, false, 0).map(|kept| kept.dropped_count), Some(1));
+    assert_eq!(window(300).apply(&longer, false, 0).map(|kept| kept.dropped_count), Some(4));
+}
+
+#[test]
 fn the_newest_exchange_stays_even_if_it_does_not_fit() {
     let long = "x".repeat(400);
     let history = [user("q"), answer("old", &[]), answer("", &["t1"]), result("t1", &long)];

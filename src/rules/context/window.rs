@@ -38,7 +38,8 @@ impl SlidingWindow {
     /// Returns what stays, or `None` if everything does. The first `protected` messages always stay,
     /// because the provider has cached them. Results never lose their calls, and the newest exchange stays
     /// even if it does not fit.
-    /// provider has cached. Results never lose their calls, and the newest exchange stays even if it does not fit.
+    ///
+    /// Where the results of a call fit and only the call does not, it stays with them as long as there was room left.
     pub fn apply(&self, messages: &[AgentMessage], overflow: bool, protected: usize) -> Option<Windowed> {
         self.apply_counted(messages, overflow, protected, &estimate_tokens)
     }
@@ -51,28 +52,58 @@ impl SlidingWindow {
         protected: usize,
         count: &dyn Fn(&AgentMessage) -> u64,
     ) -> Option<Windowed> {
-        let budget = if overflow { self.overflow_budget } else { self.normal_budget };
         let tokens: Vec<u64> = messages.iter().map(count).collect();
-        let sum = |tokens: &[u64]| tokens.iter().copied().fold(0, u64::saturating_add);
+        let kept = self.range_of(messages, &tokens, overflow, protected)?;
+        let dropped = tokens.get(kept.anchor..kept.tail).unwrap_or_default();
         let tokens_before = sum(&tokens);
-        if tokens_before <= budget {
-            return None;
-        }
-        let anchor = anchor_end(messages, self.anchor.max(protected));
-        let left = budget.saturating_sub(sum(tokens.get(..anchor).unwrap_or_default()));
-        let tail = tail_start(messages, &tokens, left).max(anchor);
-        if tail == anchor {
-            return None;
-        }
-        let dropped = tokens.get(anchor..tail).unwrap_or_default();
-        let kept = messages.iter().take(anchor).chain(messages.iter().skip(tail));
+        let stay = messages.iter().take(kept.anchor).chain(messages.iter().skip(kept.tail));
         Some(Windowed {
-            messages: kept.cloned().collect(),
+            messages: stay.cloned().collect(),
             dropped_count: dropped.len(),
             tokens_before,
             tokens_after: tokens_before.saturating_sub(sum(dropped)),
         })
     }
+
+    /// Returns which messages stay, or `None` if all do.
+    pub(super) fn range(&self, messages: &[AgentMessage], overflow: bool) -> Option<Kept> {
+        let tokens: Vec<u64> = messages.iter().map(estimate_tokens).collect();
+        self.range_of(messages, &tokens, overflow, 0)
+    }
+
+    fn range_of(
+        &self,
+        messages: &[AgentMessage],
+        tokens: &[u64],
+        overflow: bool,
+        protected: usize,
+    ) -> Option<Kept> {
+        let budget = if overflow { self.overflow_budget } else { self.normal_budget };
+        if sum(tokens) <= budget {
+            return None;
+        }
+        let anchor = anchor_end(messages, self.anchor.max(protected));
+        let left = budget.saturating_sub(sum(tokens.get(..anchor).unwrap_or_default()));
+        let tail = whole_exchange(messages, tokens, left).max(anchor);
+        (tail > anchor).then_some(Kept { anchor, tail })
+    }
+}
+
+/// The messages that stay: those before the anchor's end, and those from the tail's beginning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    anchor: usize,
+    tail: usize,
+}
+
+impl Kept {
+    pub(super) fn contains(self, at: usize) -> bool {
+        at < self.anchor || at >= self.tail
+    }
+}
+
+fn sum(tokens: &[u64]) -> u64 {
+    tokens.iter().copied().fold(0, u64::saturating_add)
 }
 
 /// Returns where the anchor ends: after the results of its last calls.
@@ -82,15 +113,33 @@ fn anchor_end(messages: &[AgentMessage], anchor: usize) -> usize {
     anchor + results.count()
 }
 
-/// Returns where the newest messages that fit together begin. Never at a result.
-pub(super) fn tail_start(messages: &[AgentMessage], tokens: &[u64], budget: u64) -> usize {
+/// Like [`tail_start`], but keeps the call of results that fit if there was room left for a part of it: dropping the
+/// whole exchange would leave out far more than was too much.
+fn whole_exchange(messages: &[AgentMessage], tokens: &[u64], budget: u64) -> usize {
+    let start = fit_start(tokens, budget);
+    let kept = sum(tokens.get(start..).unwrap_or_default());
+    let call = start.checked_sub(1);
+    let is_split = messages.get(start).is_some_and(is_result);
+    match call.filter(|at| is_split && kept < budget && !messages.get(*at).is_some_and(is_result)) {
+        Some(call) => call,
+        None => tail_start(messages, tokens, budget),
+    }
+}
+
+/// Returns where the newest messages that fit together begin.
+fn fit_start(tokens: &[u64], budget: u64) -> usize {
     let mut left = budget;
     let fit = tokens.iter().rev().take_while(|tokens| {
         let fits = **tokens <= left;
         left = left.saturating_sub(**tokens);
         fits
     });
-    let start = messages.len() - fit.count();
+    tokens.len() - fit.count()
+}
+
+/// Returns where the newest messages that fit together begin. Never at a result.
+pub(super) fn tail_start(messages: &[AgentMessage], tokens: &[u64], budget: u64) -> usize {
+    let start = fit_start(tokens, budget);
     let orphans = messages.iter().skip(start).take_while(|message| is_result(message));
     let start = start + orphans.count();
     if start < messages.len() {

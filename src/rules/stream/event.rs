@@ -137,6 +137,7 @@ impl FromJson for AssistantMessageEvent {
             ("tool_call_end", index) => {
                 E::ToolCallEnd { index, metadata: value.get("metadata").map(ToJson::to_raw) }
             }
+            ("raw", index) => E::Raw { index, data: raw_data(value)? },
             ("usage", _) => E::Usage(Usage::from_json(value)?),
             ("done", _) => E::Done {
                 stop_reason: match value.text_at("stopReason") {
@@ -157,4 +158,8 @@ impl FromJson for AssistantMessageEvent {
             key => Err(["`", kind, "` needs a text `", key, "`"].concat()),
         }
     }
+}
+
+fn raw_data(value: &Value) -> Result<RawJson, String> {
+    Ok(value.get("data").ok_or("`raw` needs a `data`")?.to_raw())
 }

@@ -47,3 +47,5 @@ declare const Client: any;
 declare const StdioClientTransport: any;
 declare function log(usage: Usage): Promise<void>;
 declare class DurableObject { ctx: { storage: Parameters<typeof durableObjectStore>[0] } }
+declare const tracer: { span<T>(name: string, work: () => T): T };
+declare const storage: { run<T>(store: unknown, work: () => T): T };

@@ -10,7 +10,7 @@ import {
   type Policies, type PolicyContext, type ProviderOptions, type Receipt, type SteerOptions, type RunStopReason, type ScriptItem,
   type ServerName, type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
   type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
-  type ToolResultMessage, type Transfer, type TransformInfo, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
+  type ToolResultMessage, type Transfer, type RunInfo, type SlidingWindowOptions, type BudgetTrimOptions, type Reducer, type WrappedToolCall, type WrappedModelCall, budgetTrim, errorInfo, keepLast, pruneToolResults, reduce, slidingWindow, type TransformInfo, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
   type Verdict, type FromJsonSchema, type ArgumentsOf,
 } from "turnwheel";
 import { Agent as SlimAgent, use } from "turnwheel/slim";
@@ -297,6 +297,12 @@ function piece(delta: Delta, run: AgentRun) {
 // ---- the plain shapes
 
 const info: TransformInfo | undefined = undefined;
+const about: RunInfo = { runId: "r", sessionId: "s", turnIndex: 0, metadata: { user: "u" } };
+const window: SlidingWindowOptions = { tokens: 1_000 };
+const trim: BudgetTrimOptions = { contextWindow: 1_000 };
+const reducer: Reducer = reduce([pruneToolResults({ keepLast: 1 }), keepLast(2), slidingWindow(window), budgetTrim(trim)]);
+const around = { wrapTool: (wrapped: WrappedToolCall, next: () => Promise<unknown>) => next(), wrapModel: (wrapped: WrappedModelCall, next: () => Promise<AssistantMessage | undefined>) => next() };
+export const reduced = [new Agent({ model: scripted([]), transformContext: reducer, ...around }), errorInfo({ status: 500 }), about];
 void info;
 const server: ServerName = "ollama";
 const compat: Compat = { server: "vllm", cacheTtl: "1h", reasoning: "adaptive" };

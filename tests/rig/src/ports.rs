@@ -626,6 +626,7 @@ impl ScriptedTransform {
         let after = match &transform {
             Transform::Unchanged => messages.len(),
             Transform::View(view) => view.len(),
+            Transform::Reduced { view, .. } => view.len(),
             Transform::Replace { messages, .. } => messages.len(),
         };
         let entry = json!({ "kind": kind, "overflow": overflow, "before": messages.len(), "after": after });

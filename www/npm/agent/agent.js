@@ -139,6 +139,11 @@ export class Agent {
     return !runs.current && !disposed && this.#core.whyCannotContinue() === undefined;
   }
 
+  get sessionId() {
+    const { session, host } = this.#core;
+    return (session.id ??= host.id());
+  }
+
   get usage() {
     return this.#core.session.usage;
   }

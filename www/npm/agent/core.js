@@ -10,7 +10,7 @@ import { complain, hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribe
 import { checkOptions, checkRunOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
-import { SCOPE } from "../tools/subagent.js";
+import { AROUND, SCOPE } from "../tools/subagent.js";
 import { History } from "./history.js";
 import { Receipts } from "./receipts.js";
 import { Runs } from "./runs.js";
@@ -23,6 +23,7 @@ import { Thrown } from "./thrown.js";
 /** @import { Scope } from "../boundary/engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
+/** @import { Around } from "../tools/subagent.js" */
 /** @import { RunOptions } from "../options/options.js" */
 
 export class Core {
@@ -60,7 +61,7 @@ export class Core {
       if (typeof hooks.onError !== "function") continue;
       isTold = true;
       try {
-        handled(hooks.onError({ runId, error: info }));
+        handled(hooks.onError({ ...(this.runs.current?.about() ?? { sessionId: this.session.id ?? "", turnIndex: 0 }), runId, error: info }));
       } catch (error) {
         complain("turnwheel: onError threw", error);
       }
@@ -79,7 +80,12 @@ export class Core {
     if (prompts && runs.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
     if (registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
     runs.unread?.drop();
-    registration.join(/** @type {{ [SCOPE]?: Scope }} */ (options)[SCOPE]);
+    const inherited = /** @type {{ [SCOPE]?: Scope, [AROUND]?: Around }} */ (options);
+    registration.join(inherited[SCOPE]);
+    if (inherited[AROUND]) {
+      this.settings.inherit(inherited[AROUND]);
+      registration.configure();
+    }
     this.thrown.clear();
     session.id ??= this.host.id();
     runs.current = new Driver(this, prompts, options);

@@ -2,6 +2,7 @@
 // What an agent is set to, and its form for the engine: plain values, and the names of the functions that are set.
 
 import { FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
+import { loadingReducers } from "../context/reducers.js";
 import { jsonOf, withoutInfinity } from "../shared.js";
 import { setupOf } from "../models/setup.js";
 import { ModelList } from "../models/list.js";
@@ -9,24 +10,35 @@ import { ToolSet } from "../tools/set.js";
 import { StructuredOutput } from "./output.js";
 
 /** @import { CheckedOptions } from "../options/options.js" */
+/** @import { Around } from "../tools/subagent.js" */
 
 export class Settings {
   /** @param {CheckedOptions} options @param {boolean} once whether the agent does a single run */
   constructor(options, once) {
     this.options = options;
     this.systemPrompt = options.systemPrompt ?? "";
+    /** What stands around execution. @type {Around} */
+    this.around = { wrapTool: options.wrapTool, wrapModel: options.wrapModel, path: [] };
     this.output = new StructuredOutput(options.output);
     // In the loop of the specification, two tools may share a name.
     this.tools = new ToolSet(options.tools, once);
     this.models = new ModelList(options.model, options.fallback);
   }
 
-  /** Loads what the checks of the schemas need, if that is not there yet. @returns {Promise<void> | undefined} */
+  /** Loads what the checks of the schemas and the reducers need, if that is not there yet. @returns {Promise<void> | undefined} */
   load() {
+    const reducers = loadingReducers();
+    if (reducers) return reducers.then(() => this.load());
     for (const { load } of [...this.tools.offered, this.output]) {
       const loading = load?.();
       if (loading) return loading;
     }
+  }
+
+  /** Takes over what stands around the execution of the agent that calls this one, where this one has nothing of its own. @param {Around} around */
+  inherit(around) {
+    const { wrapTool = around.wrapTool, wrapModel = around.wrapModel } = this.options;
+    this.around = { wrapTool, wrapModel, path: around.path };
   }
 
   toJson() {
@@ -35,7 +47,8 @@ export class Settings {
     // JSON leaves functions out.
     return jsonOf("the options are", {
       has: this.#functions(),
-      hooks: STAGES.filter((stage) => [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function")),
+      // The engine says where an attempt begins and ends.
+      hooks: STAGES.filter((stage) => (this.around.wrapModel && stage.endsWith("Inference")) || [options.hooks ?? []].flat().some((hook) => typeof hook[stage] === "function")),
       preDispatch: policies?.preDispatch?.length,
       models: models.settings(),
       ...this.tools.settings(),

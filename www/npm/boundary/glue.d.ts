@@ -52,6 +52,12 @@ export interface Calls {
   control(): number;
   
   /**
+   * Returns what a response means, as JSON: one with this status, or an error document in an answer that began well.
+   * `headers` is a JSON object with lower-case names.
+   */
+  error_of(status: number, headers: string, body: Uint8Array | number[], now: number): string;
+  
+  /**
    * A response has ended.
    */
   feed_end(handle: number, slot: number): void;

@@ -22,6 +22,15 @@ export function startEffect(run, slot, effect) {
   const state = new Slot();
   const { engineRun } = run;
   engineRun.slots.set(slot, state);
+  // The request of an attempt is made inside `wrapModel`.
+  const { attempt } = run;
+  if (attempt && (effect.kind === "http" || effect.kind === "stream")) return attempt.start(() => state.aborted || perform(run, slot, effect, state));
+  perform(run, slot, effect, state);
+}
+
+/** @param {Driver} run @param {number} slot @param {Effect} effect @param {Slot} state */
+function perform(run, slot, effect, state) {
+  const { engineRun } = run;
   const work = EFFECTS[effect.kind](run, slot, /** @type {any} */ (effect), state);
   // A value that is not JSON counts as a failure like any other.
   const when = effect.kind === "tool" ? "soon" : "now";
@@ -41,22 +50,35 @@ const EFFECTS = {
     // a string is known to the engine.
     const modelKey = setupOf(core.settings.models.known[model]).apiKey;
     const keys = run.memory.keysOf(run.fold.turn);
-    const key = keys.has(provider) ? keys.get(provider) : await getApiKey?.(provider);
+    const key = keys.has(provider) ? keys.get(provider) : await getApiKey?.(provider, run.about());
     keys.set(provider, key);
-    return key ?? (typeof modelKey === "function" && !run.abortion.isAsked ? await modelKey() : null) ?? null;
+    return key ?? (typeof modelKey === "function" && !run.abortion.isAsked ? await modelKey(run.about()) : null) ?? null;
   },
 
   async approve(run, _slot, { id, callId, toolName, arguments: args, requiresApproval }, { signal }) {
-    const request = { id, callId, toolName, arguments: args, requiresApproval, runId: run.runId };
+    const request = { id, callId, toolName, arguments: args, requiresApproval, ...run.about() };
     return toDecision(await run.core.options.approveTool?.(request, { signal }));
   },
 
-  async hook(run, _slot, { stage, kind, ...details }) {
-    const context = { runId: run.runId, ...details };
+  async hook(run, _slot, { stage, kind, ...details }, { signal }) {
+    const context = { ...run.about(), ...details };
     if (context.messages) context.messages = run.resolveRefs(context.messages);
+    if (stage === "beforeInference" && run.around.wrapModel) {
+      const { Attempt } = await import("./around.js");
+      // Nothing starts after an abort; its end was told in the meantime.
+      if (run.abortion.isAsked) return null;
+      await (run.attempt = new Attempt()).begin(run, { attempt: context.attempt, model: context.model, messages: context.messages }, signal);
+    }
+    if (stage === "afterInference") {
+      const { attempt } = run;
+      run.attempt = undefined;
+      await attempt?.end(context.message);
+    }
+    // Whoever heard of a beginning hears of its end.
+    const isEnd = stage === "afterInference" || stage === "afterToolExecution";
     for (const hooks of [run.core.options.hooks ?? []].flat()) {
       // The previous hook may have stopped the run; then the others are not called.
-      if (run.abortion.isAsked) break;
+      if (run.abortion.isAsked && !isEnd) break;
       try {
         await /** @type {Record<string, Function | undefined>} */ (hooks)[stage]?.(context);
       } catch (error) {
@@ -67,16 +89,18 @@ const EFFECTS = {
     return null;
   },
 
-  async transform({ core, fold }, _slot, { overflow, cached }, { signal }) {
-    const { messages } = fold;
-    return transformAnswer(await core.options.asyncTransformContext?.(messages.slice(), overflow, signal, { cachedMessages: cached }), messages);
+  async transform(run, _slot, { overflow, cached }, { signal }) {
+    const { messages } = run.fold;
+    const info = { cachedMessages: cached, ...run.about() };
+    return transformAnswer(await run.core.options.asyncTransformContext?.(messages.slice(), overflow, signal, info), messages);
   },
 
-  async compact({ core, fold }, _slot, _effect, { signal }) {
+  async compact(run, _slot, _effect, { signal }) {
+    const { core, fold } = run;
     const { compaction } = core.options;
     if (typeof compaction !== "object") return null;
     const log = fold.messages;
-    const { messages, report } = await compaction.engine(log.slice(), core.settings.models.first, signal);
+    const { messages, report } = await compaction.engine(log.slice(), core.settings.models.first, signal, run.about());
     const answer = transformAnswer({ messages, report: report ?? {} }, log);
     return answer && "replace" in answer ? { messages: answer.replace, report: answer.report } : null;
   },

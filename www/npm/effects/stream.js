@@ -19,7 +19,18 @@ const isIndex = (value) => typeof value === "number" && value >>> 0 === value;
 
 /** @param {Driver} run @param {number} slot @param {StreamEffect} effect @param {Slot} state */
 export function streamAnswer(run, slot, effect, { signal }) {
-  readStream(run, slot, effect, signal).catch((error) => run.engineRun.fail(slot, error, infoOf(error)));
+  readStream(run, slot, effect, signal).catch(async (error) => run.engineRun.fail(slot, error, await failureOf(run, error)));
+}
+
+/** What a stream threw: an error of another library tells its status and more. @param {Driver} run @param {unknown} error */
+async function failureOf({ core, engineRun }, error) {
+  try {
+    if (AgentError.isInstance(error) || typeof error !== "object") return infoOf(error);
+    const { thrownInfo } = await import("../errors/thrown-info.js");
+    return thrownInfo(engineRun.engine, error, core.host.now());
+  } catch {
+    return infoOf(error);
+  }
 }
 
 /** @param {Driver} run @param {number} slot @param {StreamEffect} effect @param {AbortSignal} signal */
@@ -41,6 +52,7 @@ async function readStream(run, slot, effect, signal) {
       continue;
     }
     halves.flush((kind, contentIndex, half) => engineRun.streamDelta(slot, kind, contentIndex, half));
+    if (type === "error" && isForeign(/** @type {{ error?: unknown }} */ (value).error)) throw /** @type {{ error?: unknown }} */ (value).error;
     const text = eventText(value);
     // Besides what is kept of it, an event has a few words of its own.
     if (text.length > limit + 1_000) throw tooLong(limit);
@@ -50,10 +62,10 @@ async function readStream(run, slot, effect, signal) {
 
 /** Calls the host's function. @param {Driver} run @param {StreamEffect} effect @param {AbortSignal} signal @returns {Promise<AsyncIterator<AssistantMessageEvent>>} */
 async function iteratorOf(run, effect, signal) {
-  const { core, runId } = run;
+  const { core } = run;
   const model = core.settings.models.known[effect.model];
   const request = { ...effect.request, messages: run.resolveRefs(effect.request.messages) };
-  const context = { signal, runId, sleep: (/** @type {number} */ ms) => core.host.sleep(ms, signal) };
+  const context = { signal, ...run.about(), sleep: (/** @type {number} */ ms) => core.host.sleep(ms, signal) };
   const events = /** @type {any} */ (await model?.streamFn?.(/** @type {ModelRequest} */ (request), context));
   const iterator = events?.[Symbol.asyncIterator]?.() ?? events?.[Symbol.iterator]?.();
   if (!iterator) throw new TypeError(`the streamFn of model \`${model?.id}\` must give an async iterable of events`);
@@ -62,6 +74,9 @@ async function iteratorOf(run, effect, signal) {
 
 /** The engine says the same of an answer that is too long; a single event is not copied to it first. @param {number} limit */
 const tooLong = (limit) => new AgentError({ code: "server", message: `the answer is longer than ${limit} bytes`, retryable: false });
+
+/** Whether an error is not of our own form: an Error, or the plain one of another library. @param {any} error */
+const isForeign = (error) => !AgentError.isInstance(error) && (error instanceof Error || typeof (error?.statusCode ?? error?.isRetryable) !== "undefined");
 
 /** An event as JSON, which would leave nothing of an Error. @param {AssistantMessageEvent} event */
 function eventText(event) {

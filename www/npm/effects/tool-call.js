@@ -30,7 +30,8 @@ export async function executeTool(run, slot, effect, state) {
     if ("error" in checked) return { invalid: limitError(checked.error) };
     const { definition, self } = prepared;
     const context = /** @type {PublicContext} */ (/** @type {unknown} */ (new ToolContext(run, slot, effect, state)));
-    const output = await definition.execute.call(self, checked.value, context);
+    const execute = () => definition.execute.call(self, checked.value, context);
+    const output = await (run.around.wrapTool ? wrapped(run, state, effect, checked.value, execute) : execute());
     if (output === CANCELLED) return { cancelled: true };
     const result = typeof output === "string" ? output : toResult(output);
     const limit = definition.maxResultBytes;
@@ -40,6 +41,12 @@ export async function executeTool(run, slot, effect, state) {
     if (prepared?.definition.fatal) core.thrown.note(error);
     return { failed: limitError(textOf(error)) };
   }
+}
+
+/** @param {Driver} run @param {Slot} state @param {ToolEffect} effect @param {unknown} args @param {() => unknown} execute */
+async function wrapped(run, state, { callId, name }, args, execute) {
+  const { aroundTool } = await import("./around.js");
+  return aroundTool(run, state, { callId, toolName: name, arguments: args }, execute);
 }
 
 /**
@@ -55,6 +62,8 @@ class ToolContext {
     this.toolName = name;
     this.runId = run.runId;
     this.sessionId = core.session.id;
+    this.turnIndex = run.fold.turn?.turnIndex;
+    this.metadata = run.metadata;
     Object.defineProperty(this, "signal", SIGNAL);
     // The same under the AI SDK's names.
     this.toolCallId = callId;
@@ -67,7 +76,7 @@ class ToolContext {
       set: (/** @type {string} */ key, /** @type {JsonValue} */ value) => engineRun.setState(slot, key, stateText(value)),
       delete: (/** @type {string} */ key) => engineRun.setState(slot, key, undefined),
     };
-    setParent(this, { scope: core.registration.scope, emit: (event) => engineRun.subagentEvent(slot, JSON.stringify(event)) });
+    setParent(this, { scope: core.registration.scope, around: run.around, callId, metadata: run.metadata, emit: (event) => engineRun.subagentEvent(slot, JSON.stringify(event)) });
     this.update = (/** @type {unknown} */ partial) => {
       if (!state.aborted) engineRun.update(slot, updateText(partial));
     };

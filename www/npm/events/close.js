@@ -20,20 +20,20 @@ import { noUsage } from "./usage.js";
 export function closeTurn(fold, broken, emit) {
   const { turn } = fold;
   if (!turn) return;
-  const { runId } = broken;
+  const { runId, timestamp: at } = broken;
   const message = (turn.answered && fold.answer) || brokenAnswer(fold, broken);
   if (!turn.answered) {
-    if (!turn.messageStarted) emit({ type: "message_start", runId });
-    emit({ type: "message_end", runId, message });
+    if (!turn.messageStarted) emit({ type: "message_start", runId, at });
+    emit({ type: "message_end", runId, at, message });
   }
   const toolResults = callsOf(message).map((call) => {
     const known = fold.results.get(call.callId);
     if (known) return known;
     const result = abortedResult(call, broken);
-    emit({ type: "tool_execution_end", runId, callId: call.callId, toolName: call.toolName, result, isError: true });
+    emit({ type: "tool_execution_end", runId, at, callId: call.callId, toolName: call.toolName, result, isError: true });
     return result;
   });
-  emit({ type: "turn_end", runId, turnIndex: turn.turnIndex, message, toolResults, reason: broken.reason });
+  emit({ type: "turn_end", runId, at, turnIndex: turn.turnIndex, message, toolResults, reason: broken.reason });
 }
 
 /**

@@ -32,7 +32,7 @@ export const TOOL = {
  */
 const OPTIONS = {
   ...all(["model", "tools", "messages", "output"], "any"),
-  ...all(FUNCTIONS, "function"),
+  ...all(FUNCTIONS, "function"), ...all(["wrapTool", "wrapModel"], "function"),
   systemPrompt: "text", sessionId: "text", maxTurns: "count", outputRetries: "whole", maxConcurrentTools: "count",
   coalesceMs: "number", includeRequests: "flag", isolate: "flag", sessionState: "object", fallback: "list",
   streamOptions: {

@@ -106,9 +106,9 @@ export class RemoteDriver {
     const { runId, fold, host } = this;
     if (!endEvent) this.failure = error;
     const reason = error.code === "aborted" ? "aborted" : "error";
-    if (!this.hasBegun) emit({ type: "agent_start", runId });
+    if (!this.hasBegun) emit({ type: "agent_start", runId, at: host.now() });
     closeTurn(fold, { runId, error: error.info, reason, timestamp: host.now() }, emit);
-    emit(endEvent ?? { type: "agent_end", runId, messages: fold.messages, stopReason: reason, usage: this.#usage(), turns: fold.turns, error: error.info });
+    emit(endEvent ?? { type: "agent_end", runId, messages: fold.messages, stopReason: reason, usage: this.#usage(), turns: fold.turns, error: error.info, at: host.now() });
   }
 
   #usage() {

@@ -4,7 +4,7 @@
 
 import { complain, messagesOf } from "../shared.js";
 
-/** @import { AgentMessage } from "../index.js" */
+/** @import { AgentMessage, RunInfo } from "../index.js" */
 /** @import { CheckedOptions } from "../options/options.js" */
 /** @typedef {"getSteeringMessages" | "getFollowUpMessages"} QueueName */
 
@@ -18,10 +18,10 @@ export class HostQueues {
     this.next = 1;
   }
 
-  /** Asks a queue: for messages, or for the number of a pending answer. @param {QueueName} name @returns {AgentMessage[] | number} */
-  ask(name) {
+  /** Asks a queue: for messages, or for the number of a pending answer. @param {QueueName} name @param {RunInfo} about @returns {AgentMessage[] | number} */
+  ask(name, about) {
     try {
-      const answer = /** @type {any} */ (this.options[name]?.());
+      const answer = /** @type {any} */ (this.options[name]?.(about));
       if (typeof answer?.then !== "function") return messagesOf(answer);
       const number = this.next++;
       this.answers.set(number, Promise.resolve(answer).then(messagesOf).catch((error) => noMessages(name, error)));

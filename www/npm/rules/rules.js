@@ -25,6 +25,9 @@ export function callRule(core, name, json) {
   });
 }
 
+/** What the rule is told about the run. @param {Core} core */
+const aboutRun = (core) => activeRun(core).about();
+
 /** The run whose step calls the rule. @param {Core} core */
 function activeRun({ runs }) {
   return /** @type {Driver} */ (runs.active);
@@ -36,8 +39,8 @@ function activeRun({ runs }) {
  * @type {Record<RuleName, (core: Core, input: any) => any>}
  */
 const RULES = {
-  convertToLlm({ options }, message) {
-    const answer = handled(options.convertToLlm?.(message));
+  convertToLlm(core, message) {
+    const answer = handled(core.options.convertToLlm?.(message, aboutRun(core)));
     return answer === message ? true : answer ?? null;
   },
 
@@ -46,43 +49,49 @@ const RULES = {
     /** @type {AgentMessage[]} */
     const given = messages ?? history.slice();
     const { length } = given;
-    return transformAnswer(handled(core.options.transformContext?.(given, overflow, { cachedMessages: cached })), history, length);
+    return transformAnswer(handled(core.options.transformContext?.(given, overflow, { cachedMessages: cached, ...aboutRun(core) })), history, length);
   },
 
-  preTurn: ({ options }, context) => runPolicies(options.policies?.preTurn ?? [], context),
-  postLoop: ({ options }, context) => runPolicies(options.policies?.postLoop ?? [], context),
+  preTurn: (core, context) => runPolicies(core.options.policies?.preTurn ?? [], { ...aboutRun(core), ...context }),
+  postLoop: (core, context) => runPolicies(core.options.policies?.postLoop ?? [], { ...aboutRun(core), ...context }),
   postTurn,
 
-  preDispatch({ options }, { policy, ...call }) {
-    const { stop, skip, inject, arguments: args } = callPolicy(() => options.policies?.preDispatch?.[policy]?.(call)) ?? {};
+  preDispatch(core, { policy, ...call }) {
+    const context = { ...aboutRun(core), ...call };
+    const { stop, skip, inject, arguments: args } = callPolicy(() => core.options.policies?.preDispatch?.[policy]?.(context)) ?? {};
     if (stop !== undefined) return { stop };
     if (skip !== undefined) return { skip };
     return { ...(args && { arguments: args }), inject };
   },
 
-  steering: (core) => activeRun(core).memory.queues.ask("getSteeringMessages"),
-  followUp: (core) => activeRun(core).memory.queues.ask("getFollowUpMessages"),
+  steering: (core) => activeRun(core).memory.queues.ask("getSteeringMessages", aboutRun(core)),
+  followUp: (core) => activeRun(core).memory.queues.ask("getFollowUpMessages", aboutRun(core)),
 
-  dynamicSystemPrompt({ options }) {
-    const text = handled(options.dynamicSystemPrompt?.()) ?? "";
+  dynamicSystemPrompt(core) {
+    const text = handled(core.options.dynamicSystemPrompt?.(aboutRun(core))) ?? "";
     if (typeof text !== "string") throw misuse(`it must give a text at once, got ${kindOf(text)}`);
     return text;
   },
 
-  resultTexts: ({ options }, { cause, call, detail }) => handled(/** @type {Record<string, Function | undefined>} */ (options.resultTexts)[cause]?.(call, detail)),
+  resultTexts: (core, { cause, call, detail }) => handled(/** @type {Record<string, Function | undefined>} */ (core.options.resultTexts)[cause]?.(call, detail, aboutRun(core))),
 
-  retry({ options }, { error, attempt }) {
-    const delay = typeof options.retry === "function" && handled(options.retry(error, attempt));
+  retry(core, { error, attempt }) {
+    const { retry } = core.options;
+    const delay = typeof retry === "function" && handled(retry(error, attempt, aboutRun(core)));
     return typeof delay === "number" ? Math.max(0, Math.round(delay)) : false;
   },
 
-  toolExecution: ({ options }, calls) => typeof options.toolExecution === "function" && handled(options.toolExecution(calls)),
+  toolExecution(core, calls) {
+    const { toolExecution } = core.options;
+    return typeof toolExecution === "function" && handled(toolExecution(calls, aboutRun(core)));
+  },
 
   requiresApproval,
 };
 
 /** @param {Core} core @param {any} input */
-function postTurn(core, { known, rest, ...turn }) {
+function postTurn(core, { known, rest, ...given }) {
+  const turn = { ...aboutRun(core), ...given };
   const history = activeRun(core).fold.messages;
   /** @type {AgentMessage[] | undefined} */
   let messages;
@@ -111,7 +120,7 @@ function requiresApproval(core, { tools, tool, arguments: args }) {
   // asynchronous, that is not known yet.
   const checked = handled(check(args));
   if (checked instanceof Promise || typeof rule !== "function") return;
-  return handled(rule.call(self, "error" in checked ? args : checked.value)) !== false;
+  return handled(rule.call(self, "error" in checked ? args : checked.value, aboutRun(core))) !== false;
 }
 
 /**

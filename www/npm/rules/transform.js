@@ -8,7 +8,7 @@ import { misuse } from "../shared.js";
  * A message, or a range of the history, [from, to].
  * @typedef {AgentMessage | [number, number]} Ref
  */
-/** @typedef {{ view: Ref[] } | { replace: Ref[], report: Partial<CompactionReport> | null } | null} Transformed */
+/** @typedef {{ view: Ref[], report?: Partial<CompactionReport> } | { replace: Ref[], report: Partial<CompactionReport> | null } | null} Transformed */
 
 /**
  * Converts a transformer's answer.
@@ -23,7 +23,9 @@ export function transformAnswer(answer, history, length = history.length) {
   if (Array.isArray(answer)) {
     const view = refs(answer, history);
     const isWhole = answer.length === history.length && view.length === 1 && Array.isArray(view[0]);
-    return isWhole ? null : { view };
+    // A stock reducer reports what it left out of its view.
+    const { report } = /** @type {{ report?: Partial<CompactionReport> }} */ (/** @type {unknown} */ (answer));
+    return isWhole ? null : { view, ...(report && { report }) };
   }
   if (!Array.isArray(answer.messages)) throw misuse("a context transformer that gives an object must give { messages: [...] }");
   const { report } = answer;

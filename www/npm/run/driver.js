@@ -17,7 +17,7 @@ import { Poller } from "./poller.js";
 import { Origin } from "./origin.js";
 import { AgentRun } from "./run.js";
 
-/** @import { AgentEvent, AgentMessage, AgentResult, Checkpoint } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, AgentResult, Checkpoint, JsonValue, RunInfo } from "../index.js" */
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { Core } from "../agent/core.js" */
 /** @import { RunOptions } from "../options/options.js" */
@@ -29,12 +29,18 @@ import { AgentRun } from "./run.js";
 
 export class Driver {
   /** @param {Core} core @param {AgentMessage[] | null} prompts @param {RunOptions} options */
-  constructor(core, prompts, { signal, runId }) {
+  constructor(core, prompts, options) {
+    const { signal, runId } = options;
     const { restored } = core.runs;
     const promptJson = prompts === null ? undefined : jsonOf("the prompt is", prompts);
     this.core = core;
     this.epoch = core.runs.epoch;
     this.runId = runId ?? restored?.runId ?? core.host.id();
+    /** @type {{ [name: string]: JsonValue } | undefined} */
+    this.metadata = /** @type {any} */ (options).metadata;
+    this.around = core.settings.around;
+    /** The attempt in progress, if `wrapModel` is set. @type {import("../effects/around.js").Attempt | undefined} */
+    this.attempt = undefined;
     this.origin = new Origin(prompts, restored, core.history.messages);
     this.fold = new Fold(core.history.messages);
     this.outlet = new Outlet(this);
@@ -99,6 +105,13 @@ export class Driver {
   }
 
   // ---- what others ask of a run
+
+  /** What every function of the host is told about the run. @returns {RunInfo} */
+  about() {
+    const { core, runId, fold, metadata } = this;
+    const turnIndex = fold.turn?.turnIndex ?? fold.turns;
+    return { runId, sessionId: /** @type {string} */ (core.session.id), turnIndex, ...(metadata !== undefined && { metadata }) };
+  }
 
   get isOver() {
     return this.ending.isOver;
@@ -275,7 +288,7 @@ export class Driver {
   /** @param {AgentError} error @returns {AgentEnd} */
   #announceBreak({ info }) {
     const { core, runId, fold, outlet, origin, ending } = this;
-    if (this.engineRun.handle === 0) outlet.emit({ type: "agent_start", runId });
+    if (this.engineRun.handle === 0) outlet.emit({ type: "agent_start", runId, at: core.host.now() });
     closeTurn(fold, { runId, error: info, reason: "error", timestamp: core.host.now(), model: core.settings.models.first }, (event) => {
       fold.take(event);
       outlet.emit(event);
@@ -283,14 +296,14 @@ export class Driver {
     // The engine, which calls the hooks otherwise, has no part in this end.
     for (const hooks of [core.options.hooks ?? []].flat()) {
       try {
-        handled(hooks.onError?.({ runId, error: info }));
+        handled(hooks.onError?.({ ...this.about(), error: info }));
       } catch {
         // A failing onError hook changes nothing.
       }
     }
     const messages = fold.messages.slice(origin.length);
     /** @type {AgentEnd} */
-    const end = { type: "agent_end", runId, messages, stopReason: "error", usage: noUsage(), turns: 0, error: info };
+    const end = { type: "agent_end", runId, messages, stopReason: "error", usage: noUsage(), turns: 0, error: info, at: core.host.now() };
     fold.end = end;
     core.beforeRunEnd(this);
     ending.isTold = true;
@@ -305,6 +318,7 @@ export class Driver {
     this.#dropAhead();
     ending.isOver = true;
     this.abortion.unlisten();
+    this.attempt?.end(undefined).catch(() => {});
     engineRun.cancelAll();
     core.runs.byHandle.delete(engineRun.handle);
     engineRun.forget();

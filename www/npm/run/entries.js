@@ -69,19 +69,19 @@ export const ENTRIES = {
 
   [KIND.TURN_START](run, turnIndex) {
     run.fold.beginTurn(turnIndex);
-    return { type: "turn_start", runId: run.runId, turnIndex };
+    return { type: "turn_start", runId: run.runId, turnIndex, at: now(run) };
   },
 
   [KIND.MESSAGE_START](run) {
     run.fold.beginMessage();
-    return { type: "message_start", runId: run.runId };
+    return { type: "message_start", runId: run.runId, at: now(run) };
   },
 
   [KIND.MESSAGE_END](run) {
     const { fold } = run;
     fold.endMessage();
     fold.knownCalls();
-    return { type: "message_end", runId: run.runId, message: /** @type {AssistantMessage} */ (fold.answer) };
+    return { type: "message_end", runId: run.runId, message: /** @type {AssistantMessage} */ (fold.answer), at: now(run) };
   },
 
   [KIND.PROPOSED]: (run) => ({ type: "tool_calls_proposed", runId: run.runId, calls: [...run.fold.knownCalls().values()] }),
@@ -94,7 +94,7 @@ export const ENTRIES = {
 
   [KIND.TOOL_END](run, _number, callId) {
     const result = /** @type {ToolResultMessage} */ (run.fold.results.get(callId));
-    return { type: "tool_execution_end", runId: run.runId, callId, toolName: result.toolName, result, isError: result.isError };
+    return { type: "tool_execution_end", runId: run.runId, callId, toolName: result.toolName, result, isError: result.isError, at: now(run) };
   },
 
   [KIND.TURN_ENDED]: (run, turnIndex, reason) => turnEnd(run, turnIndex, reason, run.fold.answer ?? null, run.batches.takeStrings()),
@@ -144,13 +144,16 @@ export const ENTRIES = {
   [KIND.AGENT_END](run, number, piece) {
     const { messages, ...end } = JSON.parse(piece);
     const history = run.fold.messages;
-    return run.announceEnd({ type: "agent_end", runId: run.runId, messages: [...messages, ...history.slice(history.length - number)], ...end });
+    return run.announceEnd({ type: "agent_end", runId: run.runId, messages: [...messages, ...history.slice(history.length - number)], ...end, at: now(run) });
   },
 
   [KIND.END](run, _number, output) {
     run.finish(output);
   },
 };
+
+/** What an event that begins or ends something says of the time. @param {Driver} run */
+const now = (run) => run.core.host.now();
 
 /**
  * Entries with effects beyond the listeners: they wait until everything before them has been delivered.
@@ -192,15 +195,16 @@ function announce(run, calls) {
  */
 function toolStart(run, callId) {
   const { toolName, arguments: args } = /** @type {ToolCallBlock} */ (run.fold.knownCalls().get(callId));
-  return { type: "tool_execution_start", runId: run.runId, callId, toolName, arguments: args };
+  return { type: "tool_execution_start", runId: run.runId, callId, toolName, arguments: args, at: now(run) };
 }
 
 /**
  * @param {Driver} run @param {number} turnIndex @param {any} reason @param {AssistantMessage | null} message
  * @param {string[]} ids of the calls that have results @returns {AgentEvent}
  */
-function turnEnd({ fold, runId }, turnIndex, reason, message, ids) {
+function turnEnd(run, turnIndex, reason, message, ids) {
+  const { fold, runId } = run;
   const toolResults = ids.map((id) => /** @type {ToolResultMessage} */ (fold.results.get(id)));
   fold.endTurn();
-  return { type: "turn_end", runId, turnIndex, message, toolResults, reason };
+  return { type: "turn_end", runId, turnIndex, message, toolResults, reason, at: now(run) };
 }

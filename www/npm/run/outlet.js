@@ -8,11 +8,15 @@ import { Coalescer } from "./coalescer.js";
 /** @import { Subscribers } from "../shared.js" */
 /** @import { Driver } from "./driver.js" */
 
+/** The events that begin or end something say when. */
+const STAMPED = /_start$|_end$|^run_resumed$/;
+
 export class Outlet {
   /** @param {Driver} run */
   constructor(run) {
     const { subscribers, options, host } = run.core;
     const { coalesceMs = 0 } = options;
+    this.host = host;
     /** @type {Subscribers} */
     this.subscribers = subscribers;
     this.queue = new EventQueue(run);
@@ -29,6 +33,7 @@ export class Outlet {
 
   /** Delivers one event to everybody. @param {AgentEvent} event */
   emit(event) {
+    if (event.type !== "message_update" && STAMPED.test(event.type)) /** @type {{ at?: number }} */ (event).at ??= this.host.now();
     if (this.coalescer !== undefined) this.coalescer.take(event);
     else this.#deliver(event);
   }

@@ -201,7 +201,7 @@ export class Feed {
     // Who still waits for the end of a run learns how it ended, and nothing of what was said in it.
     const end = isStopped ? { runId: run.runId, stopReason: /** @type {const} */ ("aborted"), usage: noUsage(), turns: run.turnIndex } : ended;
     this.base = undefined;
-    this.ended = end && { type: "agent_end", runId: end.runId, messages: 0, stopReason: end.stopReason, usage: end.usage, turns: end.turns, ...(end.stopReason !== "completed" && { error: FORGOTTEN }) };
+    this.ended = end && { type: "agent_end", runId: end.runId, at: Date.now(), messages: 0, stopReason: end.stopReason, usage: end.usage, turns: end.turns, ...(end.stopReason !== "completed" && { error: FORGOTTEN }) };
     this.run = { runId: "", count: 0, turnIndex: 0 };
     this.said.clear();
     this.resets += 1;

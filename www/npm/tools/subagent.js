@@ -5,14 +5,20 @@
 import { kindOf, misuse } from "../shared.js";
 import { tool } from "./tool.js";
 
-/** @import { Agent, AgentEvent, ToolContext } from "../index.js" */
+/** @import { Agent, AgentEvent, AgentOptions, ToolContext } from "../index.js" */
 /** @import { Scope } from "../boundary/engine.js" */
 
 /** The key under which a tool's context holds what its sub-agents share with the agent. @type {unique symbol} */
 const PARENT = Symbol("turnwheel.parent");
 /** The key under which the options of a run hold the scope of the agent that calls this one. @type {unique symbol} */
 export const SCOPE = Symbol("turnwheel.scope");
-/** @typedef {{ scope: Scope, emit(event: AgentEvent): void }} Parent */
+/** The key under which the options of a run hold what stands around the execution of the agent that calls this one. @type {unique symbol} */
+export const AROUND = Symbol("turnwheel.around");
+/**
+ * What stands around execution, and the path of this agent from the root: the ids of the calls.
+ * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, path: string[] }} Around
+ */
+/** @typedef {{ scope: Scope, around: Around, callId: string, metadata: unknown, emit(event: AgentEvent): void }} Parent */
 
 /** Lets the sub-agents of a tool emit their events in the run of its agent, and live where that agent lives. @param {object} context @param {Parent} parent */
 export function setParent(context, parent) {
@@ -44,7 +50,8 @@ export function subagent(definition) {
       const parent = /** @type {{ [PARENT]?: Parent }} */ (context)[PARENT];
       const unsubscribe = child.subscribe((event) => parent?.emit(event));
       try {
-        const options = { signal: context.signal, runId: `${context.runId}/${context.callId}`, [SCOPE]: parent?.scope };
+        const metadata = parent?.metadata;
+        const options = { signal: context.signal, runId: `${context.runId}/${context.callId}`, ...(metadata !== undefined && { metadata }), [SCOPE]: parent?.scope, [AROUND]: parent && { ...parent.around, path: [...parent.around.path, context.callId] } };
         const run = child.prompt(toPrompt(args), options);
         const { stopReason, text, error } = await run.result;
         if (stopReason === "aborted") return failure("Sub-agent cancelled.");

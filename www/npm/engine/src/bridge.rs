@@ -55,6 +55,13 @@ pub(super) enum HostEffect {
     Tool(Rc<str>, Rc<str>),
 }
 
+impl HostEffect {
+    /// Whether it is a hook that hears what has happened: it is called whatever has become of the run since.
+    fn tells_of_an_end(&self) -> bool {
+        matches!(self, HostEffect::Json(text) if text.starts_with(r#"{"kind":"hook","stage":"after"#))
+    }
+}
+
 struct Slot {
     kind: SlotKind,
     waker: Option<Waker>,
@@ -182,7 +189,9 @@ impl Bridge {
             return;
         }
         let mut outgoing = self.outgoing.borrow_mut();
-        let unsent = outgoing.iter().position(|item| matches!(item, Outgoing::Effect(id, _) if *id == slot));
+        let unsent = outgoing.iter().position(
+            |item| matches!(item, Outgoing::Effect(id, effect) if *id == slot && !effect.tells_of_an_end()),
+        );
         match unsent {
             Some(at) => drop(outgoing.remove(at)),
             None => outgoing.push(Outgoing::Cancel(slot)),

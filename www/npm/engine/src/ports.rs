@@ -296,9 +296,9 @@ impl AgentHook for JsHooks {
                     None => messages.write_json(out),
                 }
             }
-            HookCall::AfterInference { turn_index, model, message } => {
+            HookCall::AfterInference { turn_index, attempt, model, message } => {
                 object.field("stage", HookStage::AfterInference.as_str()).field("turnIndex", turn_index);
-                object.field("model", model).field("message", message);
+                object.field("attempt", attempt).field("model", model).field("message", message);
             }
             HookCall::BeforeToolExecution { call } => {
                 object.field("stage", HookStage::BeforeToolExecution.as_str()).field("call", call);

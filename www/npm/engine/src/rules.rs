@@ -147,11 +147,16 @@ fn is_mirrored(messages: &[AgentMessage], mirror: &[AgentMessage]) -> bool {
     messages.len() == mirror.len() && messages.iter().zip(mirror).all(|(a, b)| a.is_same(b))
 }
 
-/// Reads `null`, `{ "view": [...] }` or `{ "replace": [...], "report": {...} }`. A pair of numbers is a
+/// Reads `null`, `{ "view": [...], "report"?: {...} }` or `{ "replace": [...], "report": {...} }`. A pair of numbers is a
 /// range of messages, without its end, in the history as JavaScript knows it.
 pub(super) fn read_transform(answer: &Value) -> Result<Transform, String> {
     if let Some(view) = answer.get("view") {
-        return read_refs(view).map(Transform::View);
+        let view = read_refs(view)?;
+        let report = answer.get("report").filter(|report| !report.is_null()).map(read_report);
+        return Ok(match report {
+            Some(report) => Transform::Reduced { view, report },
+            None => Transform::View(view),
+        });
     }
     let Some(messages) = answer.get("replace") else { return Ok(Transform::Unchanged) };
     let report = answer.get("report").filter(|report| !report.is_null()).map(read_report);

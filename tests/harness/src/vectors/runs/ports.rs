@@ -253,6 +253,10 @@ pub(super) struct ScriptedHook {
 impl AgentHook for ScriptedHook {
     fn call(&self, context: &AgentRunContext, call: HookCall) -> LocalBoxFuture<'static, Result<(), String>> {
         let (world, name) = (&self.world, self.name.as_str());
+        if matches!(&call, HookCall::AfterInference { message, .. } if message.error.is_some()) {
+            // The peer's hooks hear only of answers that are complete.
+            return Box::pin(ready(Ok(())));
+        }
         world.check_ids(&context.run_id, &context.session_id);
         let (stage, more) = hook_entry(world, call);
         let first = [("hook".to_owned(), name.into()), ("stage".to_owned(), stage.into())];

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 
 use wasm_bindgen::prelude::*;
 
-use turnwheel::json::Value;
+use turnwheel::data::text::lossy;
+use turnwheel::json::{ToJson, Value};
+use turnwheel::wires::errors::{ErrorResponse, in_stream_text};
 
 use crate::bridge::{Bridge, SlotId};
 use crate::instance::{RunEntry, run_entry, set_now};
@@ -28,6 +30,20 @@ pub fn feed_refusal(handle: u32, slot: SlotId, status: u16, headers: &str, body:
     if let Some(bridge) = bridge_of(handle) {
         bridge.refuse(slot, status, &headers, body);
     }
+}
+
+/// Returns what a response means, as JSON: one with this status, or an error document in an answer that began well.
+/// `headers` is a JSON object with lower-case names.
+#[wasm_bindgen]
+pub fn error_of(status: u16, headers: &str, body: &[u8], now: f64) -> String {
+    set_now(now);
+    let headers = Value::parse(headers).unwrap_or_default();
+    let header = |name: &str| headers.get(name).and_then(Value::as_str).map(str::to_owned);
+    let info = match status {
+        0..300 => in_stream_text(&lossy(body)),
+        status => ErrorResponse { status, header: &header, body, now: crate::instance::now() }.error(),
+    };
+    info.to_json()
 }
 
 /// The host's stream yielded an event (JSON), or ended (JSON `null`).

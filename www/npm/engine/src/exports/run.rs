@@ -89,7 +89,13 @@ fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
                     outbox.history(&mut sent, &run.bridge, &run.published.borrow());
                     outbox.event(&mut sent, &run.bridge, &event);
                 }
-                Poll::Ready(Next::Barrier) => break 2,
+                Poll::Ready(Next::Barrier) => {
+                    // A history that was replaced is all there may be to deliver.
+                    outbox.history(&mut sent, &run.bridge, &run.published.borrow());
+                    if !outbox.is_empty() {
+                        break 2;
+                    }
+                }
                 Poll::Ready(Next::Offer) => {
                     run.bridge.flush(outbox);
                     outbox.history(&mut sent, &run.bridge, &run.published.borrow());
