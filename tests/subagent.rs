@@ -76,7 +76,7 @@ fn play(child: impl Fn() -> AgentLoopConfig + 'static) -> (Vec<AgentEvent>, Agen
     let mut config = config(parent);
     let helper = SubAgent::new("helper", "helps", child);
     config.set_tools(vec![Rc::new(helper)]).unwrap();
-    let context = AgentRunContext { run_id: "r".into(), session_id: "s".into() };
+    let context = AgentRunContext::new("r", "s");
     let mut run = pin!(agent_loop(vec!["Go.".into()], config, context, CancelToken::new()));
     let mut events = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());

@@ -54,7 +54,7 @@ impl Agent {
             Some(Resume::Run(mut state, unemitted)) => {
                 state.set_context(context);
                 let handover = self.handover(cancel);
-                return Ok(AgentStream::resumed(handover, *state, unemitted));
+                return AgentStream::resumed(handover, *state, unemitted);
             }
         }
         let refusal = {

@@ -42,7 +42,11 @@ impl AgentTool for SubAgent {
         let arguments = context.arguments.to_value();
         let prompt = arguments.text_at("prompt").unwrap_or_default();
         let run_id: Rc<str> = [&context.run_id, "/", &context.call_id].concat().into();
-        let child = AgentRunContext { run_id, session_id: context.session_id.clone() };
+        let child = AgentRunContext {
+            run_id,
+            session_id: context.session_id.clone(),
+            metadata: context.metadata.clone(),
+        };
         let prompts = vec![AgentMessage::user(prompt)];
         let stream = agent_loop(prompts, (self.configure)(), child, context.cancel.clone());
         // Only its own approver can decide about its calls.

@@ -27,8 +27,9 @@ use std::task::{Context, Poll};
 
 use futures::stream::Stream;
 
+use crate::data::json::{FromJson, RawJson};
 use crate::host::cancel::CancelToken;
-use crate::host::config::AgentLoopConfig;
+use crate::host::config::{AgentLoopConfig, TurnOptions};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::machine::{Input, LoopState, Output};
@@ -85,6 +86,8 @@ pub struct AgentStream {
     begin: Option<Beginning>,
     /// The configuration of this turn.
     config: Rc<AgentLoopConfig>,
+    /// What holds for this run, whatever the agent is set to.
+    options: Option<Box<TurnOptions>>,
     /// The API key of this turn.
     key: KeyOfTurn,
     /// The latest reading of the clock.
@@ -143,8 +146,57 @@ impl AgentStream {
     }
 
     /// Continues a run from a checkpoint, with the events that have not been emitted yet.
-    pub(crate) fn resumed(handover: Handover, state: LoopState, unemitted: Vec<AgentEvent>) -> Self {
-        AgentStream::beginning(handover, state, Beginning::Resume(unemitted))
+    ///
+    /// # Errors
+    /// Misuse, if its options do not fit the configuration.
+    pub(crate) fn resumed(
+        handover: Handover,
+        state: LoopState,
+        unemitted: Vec<AgentEvent>,
+    ) -> Result<Self, AgentError> {
+        let options = state.options.as_ref().map(|options| TurnOptions::from_json(&options.to_value()));
+        let stream = AgentStream::beginning(handover, state, Beginning::Resume(unemitted));
+        match options {
+            None => Ok(stream),
+            Some(options) => stream.with_options(options.map_err(misuse)?),
+        }
+    }
+
+    /// Sets what holds for this run in place of what the agent is set to, and of what is chosen for a turn. A run that goes on
+    /// from a checkpoint has the options it had, without the model and without headers; those given here come first.
+    ///
+    /// # Errors
+    /// Misuse, if they name a tool that there is not.
+    pub fn with_options(mut self, options: TurnOptions) -> Result<Self, AgentError> {
+        let options = options.over(self.options.take().map_or_else(TurnOptions::default, |before| *before));
+        if !options.is_empty() {
+            let mut data = String::new();
+            options.write_checkpoint(&mut data);
+            self.state.options = RawJson::parse(&data).ok();
+            self.options = Some(Box::new(options));
+        }
+        self.take_config(None).map_err(misuse)?;
+        Ok(self)
+    }
+
+    /// Puts the agent's configuration into force, with the options of a turn and those of the run.
+    fn take_config(&mut self, turn: Option<TurnOptions>) -> Result<(), String> {
+        self.config = self.handover.config.borrow().clone();
+        if turn.is_none() && self.options.is_none() {
+            return Ok(());
+        }
+        self.take_options(turn.unwrap_or_default())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_options(&mut self, turn: TurnOptions) -> Result<(), String> {
+        let repeats_tool_choice = turn.stream_options.as_ref().is_some_and(|own| own.tool_choice.is_some());
+        let options = self.options.as_deref().cloned().unwrap_or_default().over(turn);
+        let mut config = self.config.with_options(&options)?;
+        config.rules.repeats_tool_choice |= repeats_tool_choice;
+        self.config = Rc::new(config);
+        Ok(())
     }
 
     fn beginning(handover: Handover, state: LoopState, begin: Beginning) -> Self {
@@ -158,6 +210,7 @@ impl AgentStream {
             has_attempt,
             begin: Some(begin),
             config,
+            options: None,
             key: KeyOfTurn::default(),
             now: 0,
             outputs: OutputQueue::default(),
@@ -212,6 +265,10 @@ impl AgentStream {
         let listener = &self.handover.listener;
         self.outputs.take_announcements(count, &mut |event| listener(event));
     }
+}
+
+fn misuse(text: String) -> AgentError {
+    AgentError::new(ErrorKind::Misuse, text)
 }
 
 impl Stream for AgentStream {

@@ -35,7 +35,7 @@ impl AgentStream {
             return failed_stream(ErrorInfo::new(ErrorKind::Misuse, "there is no such model"));
         };
         let (context, cancel) = (self.context().clone(), cancel.clone());
-        let provider = model.provider.clone();
+        let (provider, number) = (model.provider.clone(), model.number);
         let call = move |mut request: ModelRequest, key: Option<Rc<str>>| {
             request.api_key = key;
             let stream = guard(|| Ok(model.stream_fn.stream(request, &context, cancel)));
@@ -59,7 +59,7 @@ impl AgentStream {
         let (key_of_turn, run) = (self.key.clone(), self.handover.cancel.clone());
         request.api_key = None;
         let asked = async move {
-            let key = match guard(|| Ok(keys.key_of(place, &provider))) {
+            let key = match guard(|| Ok(keys.key_of(number, &provider))) {
                 Ok(future) => future.await,
                 Err(text) => Err(text),
             };

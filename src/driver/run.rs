@@ -206,10 +206,17 @@ impl AgentStream {
             Polled::Last(reply) => {
                 self.handle_progress();
                 self.round.tasks.remove(id);
-                reply
+                self.put_into_force(reply)
             }
         };
         self.step(Input::Reply(id, reply));
+    }
+
+    /// What was chosen for the turn holds before the machine goes on with it.
+    fn put_into_force(&mut self, reply: Reply) -> Reply {
+        let Reply::Chosen(Ok(mut choice)) = reply else { return reply };
+        let taken = self.take_config(Some(std::mem::take(&mut choice.options)));
+        Reply::Chosen(taken.map(|()| choice))
     }
 
     /// Takes the progress that tools have reported, before anything that may end them, so that no reported

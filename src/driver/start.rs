@@ -8,7 +8,7 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, Ports};
 use crate::host::isolate::guard;
-use crate::host::ports::{CompactionCall, HookCall, MessageProvider, Timer};
+use crate::host::ports::{CompactionCall, HookCall, MessageProvider, Timer, TurnCall};
 use crate::host::tool::{ToolContext, ToolOutcome};
 use crate::machine::{Effect, EffectId, Input, Queue, Reply};
 use crate::rules::policy::Transform;
@@ -21,11 +21,11 @@ use super::tasks::{EffectFuture, Polled};
 impl AgentStream {
     #[inline(never)]
     pub(super) fn start(&mut self, id: EffectId, effect: Effect) {
-        if let Effect::Prepare { overflow: false } = effect
-            && self.state.is_turn_new()
-        {
+        if self.begins_turn(&effect) {
             // Changes by the host take effect together, from the next turn on.
-            self.config = self.handover.config.borrow().clone();
+            if let Err(text) = self.take_config(None) {
+                return self.step(Input::Reply(id, refusal(&effect, text)));
+            }
         }
         if !self.is_paired(&effect) {
             return self.step(Input::Reply(id, Reply::Hook(Ok(()))));
@@ -40,6 +40,17 @@ impl AgentStream {
         self.round.tasks.insert(id, future, cancel);
         if is_poll {
             self.take_ready_poll(id);
+        }
+    }
+
+    /// Whether this is the first effect of a turn. Who is asked what holds for the turn is asked first.
+    fn begins_turn(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::Choose => true,
+            Effect::Prepare { overflow: false } => {
+                self.state.is_turn_new() && !self.config.rules.prepares_turns
+            }
+            _ => false,
         }
     }
 
@@ -62,9 +73,22 @@ impl AgentStream {
     ) -> Option<EffectFuture> {
         let ports = &config.ports;
         Some(match effect {
+            Effect::Choose => {
+                let turns = ports.turns.clone()?;
+                let call = TurnCall {
+                    context: self.context().clone(),
+                    turn_index: self.state.turn_index(),
+                    messages: self.state.messages().into(),
+                    usage: *self.state.usage(),
+                    cancel: cancel.clone(),
+                };
+                EffectFuture::once(guard(|| Ok(turns.prepare(call))), |choice| {
+                    Reply::Chosen(choice.map(Box::new))
+                })
+            }
             Effect::Prepare { overflow } => {
                 let transformer = ports.transformer.clone()?;
-                let messages: Rc<[AgentMessage]> = self.state.messages().into();
+                let messages: Rc<[AgentMessage]> = self.state.chosen_messages().into();
                 let answer = guard(|| Ok(transformer.transform(messages, overflow, cancel.clone())));
                 EffectFuture::once(answer, Reply::Prepared)
             }
@@ -130,6 +154,7 @@ impl AgentStream {
             run_id: self.context().run_id.clone(),
             session_id: self.context().session_id.clone(),
             turn_index: self.state.turn_index(),
+            metadata: self.context().metadata.clone(),
             arguments,
             cancel,
             updates: updates.clone(),
@@ -159,9 +184,18 @@ fn sleep(timer: &dyn Timer, ms: u64) -> EffectFuture {
     EffectFuture::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)
 }
 
+/// The reply to the first effect of a turn that cannot begin.
+fn refusal(effect: &Effect, text: String) -> Reply {
+    match effect {
+        Effect::Choose => Reply::Chosen(Err(text)),
+        _ => Reply::Prepared(Err(text)),
+    }
+}
+
 /// Returns the reply to an effect for which the host has provided no port.
 fn default_reply(ports: &Ports, effect: &Effect) -> Option<Reply> {
     match effect {
+        Effect::Choose if ports.turns.is_none() => Some(Reply::Chosen(Ok(Box::default()))),
         Effect::Prepare { .. } if ports.transformer.is_none() => {
             Some(Reply::Prepared(Ok(Transform::default())))
         }

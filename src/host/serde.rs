@@ -11,6 +11,7 @@ impl ToJson for AgentRunContext {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         object.field("runId", &self.run_id).field("sessionId", &self.session_id);
+        object.optional("metadata", &self.metadata);
         object.end();
     }
 }
@@ -18,7 +19,8 @@ impl ToJson for AgentRunContext {
 impl FromJson for AgentRunContext {
     fn from_json(value: &Value) -> Result<Self, String> {
         let id = |key: &str| value.text_at(key).ok_or_else(|| ["a run needs a text `", key, "`"].concat());
-        Ok(AgentRunContext::new(id("runId")?, id("sessionId")?))
+        let metadata = value.get("metadata").map(ToJson::to_raw);
+        Ok(AgentRunContext { metadata, ..AgentRunContext::new(id("runId")?, id("sessionId")?) })
     }
 }
 

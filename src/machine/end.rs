@@ -53,7 +53,9 @@ impl Step<'_> {
         match std::mem::take(&mut self.state.phase) {
             Phase::Idle => {}
             ended @ Phase::Ended { .. } => self.state.phase = ended,
-            Phase::Preparing { effect, .. } | Phase::Compacting { effect } => {
+            Phase::Choosing { effect, .. }
+            | Phase::Preparing { effect, .. }
+            | Phase::Compacting { effect } => {
                 self.cancel(effect);
                 self.stop_message(error);
             }

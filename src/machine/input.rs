@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::host::config::SteeringTime;
-use crate::host::ports::Compaction;
+use crate::host::ports::{Compaction, TurnChoice};
 use crate::host::tool::{Progress, ToolOutcome};
 use crate::rules::approval::ToolDecision;
 use crate::rules::policy::Transform;
@@ -37,6 +37,8 @@ pub enum Input {
 /// A reply from an effect.
 #[derive(Debug)]
 pub enum Reply {
+    /// From `Choose`.
+    Chosen(Result<Box<TurnChoice>, String>),
     /// From `Prepare`.
     Prepared(Result<Transform, String>),
     /// From `Infer`, many times.

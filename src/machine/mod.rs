@@ -8,11 +8,12 @@
 //!
 //! # The phases
 //!
-//! A run is always in one of eight phases. Each waits for its own effects, and ends in one of few others:
+//! A run is always in one of nine phases. Each waits for its own effects, and ends in one of few others:
 //!
 //! | phase | what happens | waits for the reply of | then | file |
 //! |---|---|---|---|---|
 //! | `Idle` | nothing yet; mail is kept | `Begin`, `Continue` or `Resume`, which are inputs | `Preparing`, or `Polling` if steering is read first | `turn` |
+//! | `Choosing` | the host chooses what holds for the turn | `Choose` | `Preparing`; in a restored run, where the turn was | `prepare` |
 //! | `Preparing` | the transformers look at the history; then the policies before the call decide | `Prepare` | `Inferring`; `Compacting` or again `Preparing` if it is too long; the end | `prepare`, `policies` |
 //! | `Compacting` | the compaction engine makes room | `Compact` | `Preparing`, or `Inferring` if it was only an estimate; the end | `prepare` |
 //! | `Inferring` | hooks, the model's stream, hooks; perhaps several attempts | `Hook`, `Infer` (many), `Sleep` | `Dispatching` if there are calls; `Polling` if not; `Preparing` if the model refuses the length; the end | `request`, `infer`, `retry` |

@@ -36,6 +36,8 @@ pub enum Output {
 /// What the driver does for the machine.
 #[derive(Debug)]
 pub enum Effect {
+    /// Ask what holds for the turn, and put it into force.
+    Choose,
     /// Run the asynchronous transformer, if there is one, on the history as it is.
     Prepare {
         /// Whether the model refused the conversation as too long.
@@ -52,7 +54,7 @@ pub enum Effect {
     },
     /// Call the hooks of a stage.
     Hook(HookCall),
-    /// Inference the approver.
+    /// Ask the approver.
     Approve(ApprovalRequest),
     /// Run a tool.
     Execute {

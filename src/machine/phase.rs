@@ -20,6 +20,8 @@ pub(crate) enum Phase {
     /// Not begun.
     #[default]
     Idle,
+    /// The host chooses what holds for the turn; then this phase begins.
+    Choosing { effect: EffectId, then: Box<Phase> },
     /// The transformers are running.
     Preparing { effect: EffectId, overflow: bool },
     /// The compaction engine is running.
@@ -34,6 +36,17 @@ pub(crate) enum Phase {
     Closing { effect: EffectId, reason: RunStopReason, error: Option<ErrorInfo> },
     /// Over.
     Ended { reason: RunStopReason, error: Option<ErrorInfo> },
+}
+
+impl Phase {
+    /// Whether the turn has no complete answer yet.
+    pub(super) fn is_before_answer(&self) -> bool {
+        match self {
+            Phase::Preparing { .. } | Phase::Compacting { .. } => true,
+            Phase::Inferring(inference) => !matches!(inference.stage, AttemptStage::AfterHook(..)),
+            _ => false,
+        }
+    }
 }
 
 /// The purpose of a poll between turns.
@@ -136,6 +149,7 @@ impl LoopState {
             |effect: Option<EffectId>, is_kind: bool| effect.is_none_or(|effect| of(effect, is_kind));
         let in_phase = match &self.phase {
             Phase::Idle | Phase::Ended { .. } => true,
+            Phase::Choosing { effect, .. } => of(*effect, matches!(reply, Reply::Chosen(_))),
             Phase::Preparing { effect, .. } => of(*effect, matches!(reply, Reply::Prepared(_))),
             Phase::Compacting { effect } => of(*effect, matches!(reply, Reply::Compacted(_))),
             Phase::Inferring(inference) => match &inference.stage {

@@ -1,7 +1,7 @@
 //! Before the model is called: the transformers, and room for what is too long.
 
 use crate::host::isolate::guard;
-use crate::host::ports::Compaction;
+use crate::host::ports::{Compaction, TurnChoice};
 use crate::rules::context::ListLength;
 use crate::rules::policy::Transform;
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -13,6 +13,29 @@ use super::phase::Phase;
 use super::step::Step;
 
 impl Step<'_> {
+    /// Asks what holds for the turn, if anybody is to be asked, before a phase begins.
+    pub(super) fn choose(&mut self, then: Phase) {
+        if !self.rules.prepares_turns {
+            return self.enter(then);
+        }
+        let effect = self.start(Effect::Choose);
+        self.state.phase = Phase::Choosing { effect, then: Box::new(then) };
+    }
+
+    pub(super) fn chosen(&mut self, choice: Result<Box<TurnChoice>, String>) {
+        let Phase::Choosing { then, .. } = std::mem::take(&mut self.state.phase) else { return };
+        match choice {
+            Err(text) => {
+                let error = ErrorInfo::new(ErrorKind::Hook, ["prepareTurn failed: ", &text].concat());
+                self.cut_message(MessageStopReason::Error, error.in_phase("prepare_turn"));
+            }
+            Ok(choice) => {
+                self.state.turn.chosen_view = choice.messages;
+                self.enter(*then);
+            }
+        }
+    }
+
     /// Always an effect, even without a transformer, so that anything listeners do in response to
     /// `turn_start` is known before the rules read the history.
     pub(super) fn prepare(&mut self, overflow: bool) {
@@ -23,7 +46,7 @@ impl Step<'_> {
     #[inline(never)]
     pub(super) fn prepared(&mut self, result: Result<Transform, String>, overflow: bool) {
         let refused = overflow.then(|| ListLength::of(self.shown_list()));
-        self.state.turn.view = None;
+        self.state.turn.view = self.state.turn.chosen_view.clone();
         let transformed = result.and_then(|transform| self.transform(transform, overflow));
         match transformed {
             Err(text) => {
@@ -100,7 +123,7 @@ impl Step<'_> {
                 Some(report)
             }
             Transform::Replace { messages, report } => {
-                self.state.turn.view = None;
+                (self.state.turn.view, self.state.turn.chosen_view) = (None, None);
                 self.state.history.replace(messages);
                 report
             }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::host::isolate::guard;
 use crate::rules::context::{SameRole, estimate_tokens, hygiene, shown};
-use crate::rules::stream::ModelRequest;
+use crate::rules::stream::{ModelRequest, StreamOptions, ToolChoice};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, LlmMessage, MessageStopReason};
@@ -154,13 +154,24 @@ impl Step<'_> {
             system_prompt: self.rules.system_prompt.clone(),
             messages,
             tools: self.rules.schemas.clone(),
-            options: self.rules.stream_options.clone(),
+            options: self.stream_options(),
             api_key: None,
             output: None,
             session_id: None,
         };
         self.fit_request(&mut request, 0);
         request
+    }
+
+    /// The options of this call. A choice that forces a call of a tool holds for the first call of a run.
+    fn stream_options(&self) -> Rc<StreamOptions> {
+        let options = &self.rules.stream_options;
+        let is_forced = matches!(options.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
+        let is_first = self.state.tally.turns == u32::from(self.state.turn.message_open);
+        if !is_forced || is_first || self.rules.repeats_tool_choice {
+            return options.clone();
+        }
+        Rc::new(StreamOptions { tool_choice: Some(ToolChoice::Auto), ..options.as_ref().clone() })
     }
 
     fn announce(&mut self, request: &ModelRequest) {

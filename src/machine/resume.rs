@@ -46,7 +46,17 @@ impl Step<'_> {
             self.state.timing.limit = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
         }
         match std::mem::take(&mut self.state.phase) {
+            // Whatever was chosen for the turn is no data, so it is asked again.
+            phase if phase.is_before_answer() => self.choose(phase),
+            phase => self.enter(phase),
+        }
+    }
+
+    /// Begins a phase anew: what it waits for is started.
+    pub(super) fn enter(&mut self, phase: Phase) {
+        match phase {
             Phase::Idle => {}
+            Phase::Choosing { then, .. } => self.enter(*then),
             // Its end was not emitted yet.
             Phase::Ended { reason, error } => self.close(reason, error),
             Phase::Preparing { overflow, .. } => self.prepare(overflow),

@@ -32,6 +32,8 @@ pub struct LoopState {
     pub(crate) provider: ProviderMemory,
     pub(crate) structured: Structured,
     pub(crate) timing: Timing,
+    /// The options of the run, as data.
+    pub(crate) options: Option<RawJson>,
     /// The effect started last.
     pub(crate) last_effect: EffectId,
 }
@@ -125,6 +127,8 @@ pub(crate) struct Turn {
     pub(crate) message_open: bool,
     pub(crate) recoveries: u32,
     pub(crate) dynamic_prompt: Option<AgentMessage>,
+    /// What the host has chosen to show of the history in this turn, before the transformers.
+    pub(crate) chosen_view: Option<Vec<AgentMessage>>,
     /// The transformers' view of the history, for this turn's request.
     pub(crate) view: Option<Vec<AgentMessage>>,
     /// Where the messages for this turn begin in `new_messages`; used by the policies before the call.
@@ -161,6 +165,7 @@ impl LoopState {
             provider: ProviderMemory::default(),
             structured: Structured::default(),
             timing: Timing::default(),
+            options: None,
             last_effect: 0,
         }
     }
@@ -175,9 +180,15 @@ impl LoopState {
         &self.context
     }
 
-    /// Gives the run different ids.
+    /// Gives the run different ids, and other metadata if there is any.
     pub(crate) fn set_context(&mut self, context: AgentRunContext) {
-        self.context = context;
+        let metadata = context.metadata.or(self.context.metadata.take());
+        self.context = AgentRunContext { metadata, ..context };
+    }
+
+    /// What the turn shows of the history to whoever is asked before its request.
+    pub(crate) fn chosen_messages(&self) -> &[AgentMessage] {
+        self.turn.chosen_view.as_deref().unwrap_or(self.history.messages())
     }
 
     /// Puts letters that an earlier run left there into the queues.

@@ -69,6 +69,7 @@ impl Step<'_> {
                     self.reply_to_batch(batch, id, reply);
                 }
             }
+            (Phase::Choosing { effect, .. }, Reply::Chosen(choice)) if *effect == id => self.chosen(choice),
             (&Phase::Preparing { effect, overflow }, Reply::Prepared(result)) if effect == id => {
                 self.prepared(result, overflow);
             }

@@ -135,11 +135,8 @@ impl Step<'_> {
         }
         let by_tool =
             self.rules.models.first().is_some_and(|model| !model.native_output && model.supports_tools);
-        let how = if by_tool {
-            "Call the tool `__structured_output`."
-        } else {
-            "StoredAnswer with that JSON only."
-        };
+        let how =
+            if by_tool { "Call the tool `__structured_output`." } else { "Answer with that JSON only." };
         let text = ["The answer does not fit the wanted JSON (", why, "). ", how].concat();
         Ok(AgentMessage::user(text))
     }

@@ -62,7 +62,7 @@ impl Step<'_> {
 
     pub(super) fn begin_turn(&mut self) {
         self.open_turn();
-        self.prepare(false);
+        self.choose(Phase::Preparing { effect: 0, overflow: false });
     }
 
     pub(super) fn open_turn(&mut self) {

@@ -7,7 +7,7 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { Validator } from "@cfworker/json-schema";
-import { dereference, validate } from "../../pkg/core.js";
+import { dereference, validate } from "../../pkg/validator.js";
 import { dice } from "./dice.mjs";
 
 const KEYS = ["a", "b", "a/b", "c~d", "é"];
@@ -100,7 +100,7 @@ test("a reference to nowhere does not tell the address of the page", async () =>
   const code = `
     globalThis.location = new URL("https://app.example/private?key=1");
     globalThis.self = globalThis;
-    const { dereference, validate } = await import(${JSON.stringify(new URL("../../pkg/core.js", import.meta.url).href)});
+    const { dereference, validate } = await import(${JSON.stringify(new URL("../../pkg/validator.js", import.meta.url).href)});
     const schema = { $ref: "#/nowhere" };
     try { validate(1, schema, dereference(schema)); } catch (error) { console.log(error.message); }`;
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", code]);

@@ -6,6 +6,5 @@ export * from "./boundary/engine.js";
 export { inHalves } from "./boundary/halves.js";
 export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
-export { Judge } from "./tools/json-schema.js";
+export { Judge, useValidator } from "./tools/json-schema.js";
 export { useLinear } from "./tools/patterns.js";
-export { dereference, validate } from "./validator.js";

@@ -1,5 +1,5 @@
 import type {
-  AgentError, AgentEvent, AgentMessage, AgentResult, Input, JsonValue, Question, Receipt, RunStopReason, SteerOptions, TextBlock, ThinkingBlock, ToolCallBlock, ToolDecision, ToolOutput,
+  AgentError, AgentEvent, AgentMessage, AgentResult, Input, JsonValue, Question, Receipt, RunOptions, RunStopReason, SteerOptions, TextBlock, ThinkingBlock, ToolCallBlock, ToolDecision, ToolOutput,
   ToolResultMessage, Usage,
 } from "./index.js";
 
@@ -10,8 +10,8 @@ import type {
  * const show = (agent: AgentLike) => agent.messages.length;
  */
 export interface AgentLike {
-  prompt(input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }): { readonly result: Promise<AgentResult> };
-  continue(options?: { signal?: AbortSignal | undefined; runId?: string }): { readonly result: Promise<AgentResult> };
+  prompt(input: Input | Input[], options?: Omit<RunOptions, "model">): { readonly result: Promise<AgentResult> };
+  continue(options?: Omit<RunOptions, "model">): { readonly result: Promise<AgentResult> };
   steer(input: Input, options?: SteerOptions): Receipt;
   followUp(input: Input): Receipt;
   /** Answers a question by its id. Without it `resolveTool` is called. */
@@ -135,9 +135,9 @@ export interface AgentView<A extends AgentLike = AgentLike> {
   /** How the last run ended. */
   readonly stopReason: RunStopReason | undefined;
   /** Starts a run. Throws while another one is in progress: use `steer` or `followUp` then. The promise never rejects. */
-  readonly send: (input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }) => Promise<AgentResult>;
+  readonly send: (input: Input | Input[], options?: Omit<RunOptions, "model">) => Promise<AgentResult>;
   /** Continues from the history as it is, or resumes the run of a checkpoint. */
-  readonly resume: (options?: { signal?: AbortSignal | undefined; runId?: string }) => Promise<AgentResult>;
+  readonly resume: (options?: Omit<RunOptions, "model">) => Promise<AgentResult>;
   /** Interrupts the run: the message is read in the next turn. */
   readonly steer: (input: Input, options?: SteerOptions) => Receipt;
   /** Queues a message that is read when the run would end. */

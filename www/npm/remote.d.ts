@@ -1,4 +1,4 @@
-import type { AgentEvent, AgentMessage, AgentRun, Input, Question, Receipt, SteerOptions, ToolDecision, Usage } from "./index.js";
+import type { AgentEvent, AgentMessage, AgentRun, Input, Question, Receipt, RunOptions, SteerOptions, ToolDecision, Usage } from "./index.js";
 
 /**
  * A run elsewhere, with the interface of a local one: iterate it, await it, or both. Its `runId` is empty until the first event
@@ -74,6 +74,15 @@ export interface FromResponseOptions {
 export function fromResponse(response: Response | Promise<Response>, options?: FromResponseOptions): RemoteRun;
 
 /**
+ * Options of a run that is started from afar. What goes beyond `signal` and `runId` is refused unless the host allows it: see
+ * `AgentHandlerOptions.runOptions`.
+ *
+ * @example
+ * await agent.prompt("Hello", { metadata: { tab: 2 } });
+ */
+export interface RemoteRunOptions extends Omit<RunOptions, "model"> {}
+
+/**
  * Options of `RemoteAgent`.
  *
  * @example
@@ -121,8 +130,8 @@ type HeadersLike = NonNullable<RequestInit["headers"]>;
 export class RemoteAgent implements Disposable {
   constructor(options: RemoteAgentOptions);
   /** Starts a run. Throws while one is in progress. */
-  prompt(input: Input | Input[], options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
-  continue(options?: { signal?: AbortSignal | undefined; runId?: string }): RemoteRun;
+  prompt(input: Input | Input[], options?: RemoteRunOptions): RemoteRun;
+  continue(options?: RemoteRunOptions): RemoteRun;
   subscribe(listener: (event: AgentEvent) => void, options?: { keep?: boolean }): () => void;
   steer(input: Input, options?: SteerOptions): Receipt;
   followUp(input: Input): Receipt;

@@ -61,6 +61,8 @@ export interface AgentHandlerOptions {
   caller?(request: Request): string | undefined | Promise<string | undefined>;
   /** Whether clients may send messages of the role `custom`: all, or those of certain kinds. Default: none. */
   customMessages?: boolean | string[];
+  /** What clients may set for a run that they start (`RemoteAgent.prompt(input, options)`). Default: nothing. */
+  runOptions?: ("metadata" | "streamOptions" | "activeTools" | "systemPrompt")[];
   /** Each may be `Infinity`. */
   limits?: {
     /** How many bytes one command may have. Default 1,000,000. */

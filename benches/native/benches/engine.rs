@@ -345,7 +345,7 @@ fn run(turns: usize, calls: usize) {
     let spec = ToolSpec::new("step", "", RawJson::empty_object());
     config.set_tools(vec![Rc::new(Steps(spec))]).unwrap();
     config.rules.max_turns = None;
-    let context = AgentRunContext { run_id: "r".into(), session_id: "s".into() };
+    let context = AgentRunContext::new("r", "s");
     let run = agent_loop(vec![AgentMessage::user("Go.")], config, context, CancelToken::new());
     let result = block_on(run.finish());
     assert_eq!(result.turns as usize, turns + 1);

@@ -3,6 +3,7 @@
 mod choices;
 mod model;
 mod rules;
+mod turn;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -14,12 +15,13 @@ pub use choices::{
 };
 pub use model::{Model, ModelName};
 pub use rules::{ArgumentValidator, ConvertToLlm, ResultTexts, Rules};
+pub use turn::TurnOptions;
 
 use crate::data::json::Map;
 use crate::data::text;
 use crate::host::ports::{
     AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, KeySource, MessageProvider,
-    Timer,
+    Timer, TurnPreparer,
 };
 use crate::host::tool::{AgentTool, ToolSpec};
 use crate::rules::approval::{ApprovalGate, ApprovalOptions};
@@ -33,6 +35,8 @@ pub struct Ports {
     pub models: Vec<Model>,
     /// The tools, in the order of [`Rules::tools`].
     pub tools: Vec<Rc<dyn AgentTool>>,
+    /// Chooses what holds for each turn, before it.
+    pub turns: Option<Rc<dyn TurnPreparer>>,
     /// Provides API keys.
     pub keys: Option<Rc<dyn KeySource>>,
     /// The host's own queues of messages.
@@ -73,6 +77,8 @@ impl AgentLoopConfig {
                 models: vec![name],
                 system_prompt: "".into(),
                 stream_options: Rc::default(),
+                repeats_tool_choice: false,
+                prepares_turns: false,
                 tools: Rc::new([]),
                 schemas: Rc::new([]),
                 max_turns: Some(100),
@@ -111,6 +117,7 @@ impl AgentLoopConfig {
             ports: Ports {
                 models: vec![model],
                 tools: Vec::new(),
+                turns: None,
                 keys: None,
                 messages: None,
                 transformer: None,
@@ -133,6 +140,12 @@ impl AgentLoopConfig {
     pub fn set_approver(&mut self, approver: Rc<dyn Approver>) {
         self.rules.has_approver = true;
         self.ports.approver = Some(approver);
+    }
+
+    /// Sets who chooses what holds for each turn.
+    pub fn set_turn_preparer(&mut self, turns: Rc<dyn TurnPreparer>) {
+        self.rules.prepares_turns = true;
+        self.ports.turns = Some(turns);
     }
 
     /// Sets the hooks.

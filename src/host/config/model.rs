@@ -15,6 +15,8 @@ pub struct Model {
     pub supports_tools: bool,
     /// How many tokens the model takes. If this is known, room is made before a request would be longer.
     pub context_window: Option<u64>,
+    /// The number by which the host knows the model; see [`KeySource::key_of`](crate::ports::KeySource::key_of).
+    pub number: u32,
     /// Makes the calls.
     pub stream_fn: Rc<dyn StreamFn>,
 }
@@ -27,6 +29,7 @@ impl Model {
             id: id.into(),
             supports_tools: true,
             context_window: None,
+            number: 0,
             stream_fn,
         }
     }

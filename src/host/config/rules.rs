@@ -32,6 +32,11 @@ pub struct Rules {
     pub system_prompt: Rc<str>,
     /// Options of every model call.
     pub stream_options: Rc<StreamOptions>,
+    /// Whether a tool choice that forces a call holds for every turn. Otherwise it holds for the first call of a run, and then
+    /// the model decides: a model that must call a tool never comes to an end.
+    pub repeats_tool_choice: bool,
+    /// Whether somebody is asked before each turn what holds for it.
+    pub prepares_turns: bool,
     /// The tools, in the order in which they are offered.
     pub tools: Rc<[ToolSpec]>,
     /// The same tools as they are described to the model.

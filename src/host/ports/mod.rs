@@ -11,6 +11,7 @@ pub use hooks::{AgentHook, HookCall, HookStages};
 
 use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
+use crate::host::config::TurnOptions;
 use crate::rules::approval::ToolDecision;
 use crate::rules::policy::Transform;
 use crate::rules::stream::{AssistantMessageEvent, MAX_ANSWER, ModelRequest};
@@ -24,12 +25,14 @@ pub struct AgentRunContext {
     pub run_id: Rc<str>,
     /// The id of the conversation that the run belongs to.
     pub session_id: Rc<str>,
+    /// What the host has started the run with, such as a user's id: an object. Checkpoints hold it.
+    pub metadata: Option<RawJson>,
 }
 
 impl AgentRunContext {
     /// Creates a context from the two ids.
     pub fn new(run_id: &str, session_id: &str) -> Self {
-        AgentRunContext { run_id: run_id.into(), session_id: session_id.into() }
+        AgentRunContext { run_id: run_id.into(), session_id: session_id.into(), metadata: None }
     }
 }
 
@@ -98,14 +101,72 @@ pub trait KeySource {
         false
     }
 
-    /// Returns the key for one of the models, by its index in the list of models. By default, that is the
-    /// key of its provider.
+    /// Returns the key for one of the models, by the number that the host has given it: [`Model::number`]. By default, that
+    /// is the key of its provider.
+    ///
+    /// [`Model::number`]: crate::config::Model::number
     fn key_of(
         &self,
-        _model: usize,
+        _model: u32,
         provider: &str,
     ) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
         self.key(provider)
+    }
+}
+
+/// A turn that is about to begin.
+#[derive(Clone)]
+pub struct TurnCall {
+    /// The run.
+    pub context: AgentRunContext,
+    /// The turn, counted from 0.
+    pub turn_index: u32,
+    /// The whole history.
+    pub messages: Rc<[AgentMessage]>,
+    /// The usage of the run so far.
+    pub usage: Usage,
+    /// Set when the answer is no longer needed.
+    pub cancel: CancelToken,
+}
+
+/// What holds for a turn.
+#[derive(Clone, Debug, Default)]
+pub struct TurnChoice {
+    /// In place of what the agent is set to. A tool choice here holds for this turn, forced or not.
+    pub options: TurnOptions,
+    /// What the model is shown of the history, before the transformers.
+    pub messages: Option<Vec<AgentMessage>>,
+}
+
+/// Chooses what holds for a turn.
+pub trait TurnPreparer {
+    /// Called once per turn, before the transformers, and again for a turn that a restored run continues before its answer.
+    /// An error ends the run.
+    fn prepare(&self, turn: TurnCall) -> LocalBoxFuture<'static, Result<TurnChoice, String>>;
+}
+
+/// Any asynchronous closure of this shape chooses.
+///
+/// ```
+/// use std::rc::Rc;
+/// use turnwheel::config::{AgentLoopConfig, TurnOptions};
+/// use turnwheel::ports::{TurnCall, TurnChoice};
+/// use turnwheel::scripted::{self, Clock};
+///
+/// let mut config = AgentLoopConfig::new(scripted::model([]), Rc::new(Clock::default()));
+/// config.set_turn_preparer(Rc::new(async |turn: TurnCall| {
+///     // The last turn has no tools, so it answers.
+///     let active_tools = (turn.turn_index > 3).then(Vec::new);
+///     Ok(TurnChoice { options: TurnOptions { active_tools, ..Default::default() }, messages: None })
+/// }));
+/// ```
+impl<F, T> TurnPreparer for F
+where
+    F: Fn(TurnCall) -> T,
+    T: Future<Output = Result<TurnChoice, String>> + 'static,
+{
+    fn prepare(&self, turn: TurnCall) -> LocalBoxFuture<'static, Result<TurnChoice, String>> {
+        Box::pin(self(turn))
     }
 }
 

@@ -85,6 +85,8 @@ pub struct ToolContext {
     pub session_id: Rc<str>,
     /// The turn, counted from 0.
     pub turn_index: u32,
+    /// What the host has started the run with: an object.
+    pub metadata: Option<RawJson>,
     /// The arguments, a JSON object that fits the schema.
     pub arguments: RawJson,
     /// Is cancelled when the call is no longer wanted.

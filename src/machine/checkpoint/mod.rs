@@ -33,6 +33,7 @@ impl LoopState {
     pub fn write_checkpoint(&self, now: u64, unannounced: &[EffectId], out: &mut String) {
         let mut run = ObjectWriter::new(out);
         run.field("runId", &self.context.run_id).field("sessionId", &self.context.session_id);
+        run.optional("metadata", &self.context.metadata).optional("options", &self.options);
         run.field("turnIndex", &self.tally.turn_index)
             .field("turns", &self.tally.turns)
             .field("pauses", &self.tally.pauses);
@@ -54,7 +55,7 @@ impl LoopState {
         self.approvals.write_entries(run.key("table"));
         self.write_turn(run.key("turn"));
         let mut phase = ObjectWriter::new(run.key("phase"));
-        self.write_phase(&mut phase, unannounced);
+        self.write_phase(&self.phase, &mut phase, unannounced);
         phase.end();
         run.end();
     }
@@ -88,8 +89,9 @@ impl LoopState {
         object.end();
     }
 
-    fn write_phase(&self, out: &mut ObjectWriter<'_>, unannounced: &[EffectId]) {
-        match &self.phase {
+    fn write_phase(&self, phase: &Phase, out: &mut ObjectWriter<'_>, unannounced: &[EffectId]) {
+        match phase {
+            Phase::Choosing { then, .. } => self.write_phase(then, out, unannounced),
             Phase::Idle => drop(out.field("kind", "idle")),
             Phase::Preparing { overflow, .. } => {
                 out.field("kind", "preparing").field("overflow", overflow);
@@ -132,9 +134,8 @@ impl LoopState {
     ) -> Result<Self, String> {
         let first_error = FirstError::default();
         let run = Part { value: run, first_error: &first_error };
-        let context =
-            AgentRunContext { run_id: run.word("runId").into(), session_id: run.word("sessionId").into() };
-        let mut state = LoopState::new(context, history, session);
+        let mut state = LoopState::new(read_context(&run), history, session);
+        state.options = run.get("options").map(ToJson::to_raw);
         let history = &mut state.history;
         state.tally.turn_index = run.int("turnIndex");
         state.tally.turns = run.int("turns");
@@ -222,6 +223,15 @@ fn read_phase(history: &History, phase: &Part<'_>) -> Phase {
     }
 }
 
+fn read_context(run: &Part<'_>) -> AgentRunContext {
+    let metadata = run.get("metadata").filter(|metadata| metadata.as_object().is_some());
+    AgentRunContext {
+        run_id: run.word("runId").into(),
+        session_id: run.word("sessionId").into(),
+        metadata: metadata.map(ToJson::to_raw),
+    }
+}
+
 #[inline(never)]
 fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
     Turn {
@@ -229,6 +239,7 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
         message_open: turn.flag("messageOpen"),
         recoveries: turn.int("recoveries"),
         dynamic_prompt: turn.optional("dynamicPrompt"),
+        chosen_view: None,
         view: turn.get("view").map(|_| turn.messages("view", history)),
         fresh_from: turn.get("freshFrom").map(|_| turn.size("freshFrom")),
         model: turn.size("asked"),

@@ -84,6 +84,34 @@ pub struct ModelRequest {
     pub session_id: Option<Rc<str>>,
 }
 
+impl StreamOptions {
+    /// These options, and where they say nothing, the others. Headers and fields of the body count by name.
+    #[must_use]
+    pub fn over(self, others: &StreamOptions) -> StreamOptions {
+        StreamOptions {
+            temperature: self.temperature.or_else(|| others.temperature.clone()),
+            top_p: self.top_p.or_else(|| others.top_p.clone()),
+            max_tokens: self.max_tokens.or(others.max_tokens),
+            tool_choice: self.tool_choice.or_else(|| others.tool_choice.clone()),
+            parallel_tool_calls: self.parallel_tool_calls.or(others.parallel_tool_calls),
+            reasoning: self.reasoning.or_else(|| others.reasoning.clone()),
+            cache: self.cache.or(others.cache),
+            stop: if self.stop.is_empty() { others.stop.clone() } else { self.stop },
+            headers: named_over(self.headers, &others.headers),
+            body: named_over(self.body, &others.body),
+        }
+    }
+}
+
+fn named_over<T: Clone>(mut own: Vec<(String, T)>, others: &[(String, T)]) -> Vec<(String, T)> {
+    for other in others {
+        if !own.iter().any(|(name, _)| *name == other.0) {
+            own.push(other.clone());
+        }
+    }
+    own
+}
+
 impl FromJson for StreamOptions {
     fn from_json(value: &Value) -> Result<Self, String> {
         let number = |key: &str| match value.get(key) {

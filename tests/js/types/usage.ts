@@ -7,7 +7,7 @@ import {
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
   type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Question, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
-  type Policies, type PolicyContext, type ProviderOptions, type Receipt, type SteerOptions, type RunStopReason, type ScriptItem,
+  type Policies, type PolicyContext, type ProviderOptions, type Receipt, type SteerOptions, type TurnInfo, type TurnOptions, type RunOptions, type RunStopReason, type ScriptItem,
   type ServerName, type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
   type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
   type ToolResultMessage, type Transfer, type RunInfo, type SlidingWindowOptions, type BudgetTrimOptions, type Reducer, type WrappedToolCall, type WrappedModelCall, budgetTrim, errorInfo, keepLast, pruneToolResults, reduce, slidingWindow, type TransformInfo, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
@@ -207,6 +207,11 @@ export async function live(): Promise<AgentResult> {
   for await (const event of run) tell(event, run);
   for await (const piece of run.textStream) is<string>(piece);
   const patient: SteerOptions = { when: "after_batch" };
+  const prepared = ({ turnIndex, messages, usage, signal, metadata }: TurnInfo): TurnOptions =>
+    turnIndex + messages.length + usage.total > 0 && !signal.aborted && metadata ? { activeTools: ["weather"], systemPrompt: "Be brief." } : {};
+  const ofRun: RunOptions = { metadata: { user: "u" }, streamOptions: { temperature: 0 }, activeTools: [] };
+  agent.streamOptions = { temperature: 0 };
+  void [prepared, ofRun];
   const receipt: Receipt = agent.steer("stop", patient);
   const said = await receipt;
   if (said.delivered) is<number>(said.turnIndex);

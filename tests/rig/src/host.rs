@@ -65,6 +65,7 @@ pub fn model(
         id: id.into(),
         supports_tools: true,
         context_window: None,
+        number: 0,
         stream_fn: Rc::new(FnModel { ask: Box::new(ask), native_output: false }),
     }
 }
@@ -275,7 +276,7 @@ pub fn config(clock: &Clock, model: Model, tools: Vec<Rc<dyn AgentTool>>) -> Age
 
 /// Returns the ids of a run.
 pub fn context() -> AgentRunContext {
-    AgentRunContext { run_id: "run".into(), session_id: "session".into() }
+    AgentRunContext::new("run", "session")
 }
 
 struct Flag(AtomicBool);

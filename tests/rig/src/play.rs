@@ -77,7 +77,7 @@ fn prompts(texts: &[String]) -> Vec<AgentMessage> {
 }
 
 fn context(run: usize) -> AgentRunContext {
-    AgentRunContext { run_id: format!("run-{run}").into(), session_id: "session".into() }
+    AgentRunContext::new(&format!("run-{run}"), "session")
 }
 
 fn play_loop(world: &Rc<World>) -> Vec<AgentMessage> {
@@ -302,6 +302,7 @@ fn model(world: &Rc<World>, id: &str, calls: &[scenario::ModelCall]) -> Model {
         id: id.into(),
         supports_tools: world.scenario.options.model_supports_tools.unwrap_or(true),
         context_window: None,
+        number: 0,
         stream_fn: Rc::new(ScriptedModel { world: world.clone(), calls }),
     }
 }

@@ -22,7 +22,7 @@ use turnwheel::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolCallBlock, Usage,
 };
 use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
-use turnwheel::ports::{AgentRunContext, Compaction, HookCall, HookStages, StreamFn};
+use turnwheel::ports::{AgentRunContext, Compaction, HookCall, HookStages, StreamFn, TurnChoice};
 use turnwheel::question::Question;
 use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
 use turnwheel::state::SessionState;
@@ -88,7 +88,7 @@ pub fn play(seed: u64, disturbance: Disturbance) -> Played {
         Some(_) if dice.chance(30) => Input::Continue,
         Some(_) => Input::Begin(vec![AgentMessage::user("go"), AgentMessage::user("on")]),
     };
-    let context = AgentRunContext { run_id: "run".into(), session_id: "session".into() };
+    let context = AgentRunContext::new("run", "session");
     let state = LoopState::new(context, history, SessionState::new(rules.session_state.clone()));
     let mut sim = Sim {
         dice,
@@ -149,6 +149,7 @@ struct Sim {
 }
 
 enum Running {
+    Choose,
     Prepare {
         overflow: bool,
     },
@@ -359,6 +360,7 @@ impl Sim {
 
     fn start(&mut self, id: EffectId, effect: Effect) {
         let running = match effect {
+            Effect::Choose => Running::Choose,
             Effect::Prepare { overflow } => Running::Prepare { overflow },
             Effect::Infer { request, .. } => {
                 self.faults.extend(faults_of_request(&request));
@@ -431,6 +433,15 @@ impl Sim {
         };
         let dice = self.dice.clone();
         let (reply, more) = match &mut running {
+            Running::Choose => {
+                let dice = dice.aside();
+                let messages = dice.chance(20).then(|| self.state.messages().to_vec());
+                let choice = TurnChoice { messages, ..TurnChoice::default() };
+                (
+                    Reply::Chosen(if dice.chance(3) { Err("no".to_owned()) } else { Ok(Box::new(choice)) }),
+                    false,
+                )
+            }
             Running::Prepare { overflow } => {
                 (Reply::Prepared(transform(&dice, self.state.messages(), *overflow)), false)
             }
@@ -911,12 +922,14 @@ fn rules(dice: &Dice) -> Rules {
         id: id.into(),
         supports_tools,
         context_window: window,
+        number: 0,
         stream_fn: Rc::new(NoModel),
     };
     let mut config = AgentLoopConfig::new(model("m", true), Rc::new(Clock::default()));
     let spare = (0..dice.below(3)).map(|n| model(&format!("spare-{n}"), dice.chance(80)));
     config.set_models(std::iter::once(model("m", dice.chance(95))).chain(spare).collect());
     let mut rules = config.rules;
+    rules.prepares_turns = aside.chance(20);
     let tools = ["t0", "asks", "fatal", "slow", "denied"].map(|name| {
         let mut spec = ToolSpec::new(name, "", raw("{\"type\":\"object\"}"));
         spec.fatal = name == "fatal";

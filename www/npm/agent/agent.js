@@ -6,8 +6,7 @@ import { fromCheckpoint } from "../checkpoint/read.js";
 import { kindOf, misuse, steeringTime, toDecision, toMessages } from "../shared.js";
 import { Core } from "./core.js";
 
-/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, StandardSchema, SteerOptions, ToolDecision } from "../index.js" */
-/** @import { RunOptions } from "../options/options.js" */
+/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, RunOptions, StandardSchema, SteerOptions, ToolDecision } from "../index.js" */
 
 /**
  * Marks the agent of a single run, as `agentLoop` creates it: the engine forgets it when the run is over,
@@ -163,6 +162,14 @@ export class Agent {
   set systemPrompt(text) {
     if (typeof text !== "string") throw misuse(`\`systemPrompt\` must be a text, got ${kindOf(text)}`);
     this.#core.setSystemPrompt(text);
+  }
+
+  get streamOptions() {
+    return this.#core.settings.streamOptions;
+  }
+
+  set streamOptions(options) {
+    this.#core.setStreamOptions(options);
   }
 
   /** @returns {JsonSchema | StandardSchema | undefined} */

@@ -7,7 +7,7 @@ import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
 import { complain, hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
-import { checkOptions, checkRunOptions } from "../options/options.js";
+import { checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
 import { AROUND, SCOPE } from "../tools/subagent.js";
@@ -19,12 +19,11 @@ import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
 /** @import { AgentError } from "../shared.js" */
-/** @import { AgentMessage, Input, JsonSchema, Model, StandardSchema, SteerOptions, ToolDecision } from "../index.js" */
+/** @import { AgentMessage, Input, JsonSchema, Model, RunOptions, StandardSchema, SteerOptions, StreamOptions, ToolDecision } from "../index.js" */
 /** @import { Scope } from "../boundary/engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
 /** @import { Around } from "../tools/subagent.js" */
-/** @import { RunOptions } from "../options/options.js" */
 
 export class Core {
   /**
@@ -74,7 +73,7 @@ export class Core {
   /** @param {AgentMessage[] | null} prompts @param {RunOptions} [options] */
   run(prompts, options = {}) {
     const { runs, session, registration } = this;
-    checkRunOptions(options);
+    checkRunOptions(options, this.settings.tools);
     if (this.disposed) throw misuse("the agent was disposed of");
     if (runs.current) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
     if (prompts && runs.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
@@ -181,6 +180,14 @@ export class Core {
   /** @param {string} text */
   setSystemPrompt(text) {
     this.settings.systemPrompt = text;
+    this.registration.configure();
+  }
+
+  /** @param {StreamOptions | undefined} options */
+  setStreamOptions(options) {
+    checkStreamOptions(options);
+    jsonOf("the stream options are", options ?? {});
+    this.settings.streamOptions = options;
     this.registration.configure();
   }
 

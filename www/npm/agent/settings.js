@@ -17,6 +17,7 @@ export class Settings {
   constructor(options, once) {
     this.options = options;
     this.systemPrompt = options.systemPrompt ?? "";
+    this.streamOptions = options.streamOptions;
     /** What stands around execution. @type {Around} */
     this.around = { wrapTool: options.wrapTool, wrapModel: options.wrapModel, path: [] };
     this.output = new StructuredOutput(options.output);
@@ -53,7 +54,7 @@ export class Settings {
       models: models.settings(),
       ...this.tools.settings(),
       systemPrompt: this.systemPrompt,
-      streamOptions: options.streamOptions,
+      streamOptions: this.streamOptions,
       maxTurns: options.maxTurns ?? 100,
       retry: retrySettings(options.retry),
       approval: options.approval, toolExecution: options.toolExecution, maxConcurrentTools: options.maxConcurrentTools,
@@ -70,7 +71,8 @@ export class Settings {
     const { compaction, policies } = options;
     /** @type {string[]} */
     const has = [...FUNCTIONS, /** @type {const} */ ("retry"), /** @type {const} */ ("toolExecution")].filter((name) => typeof options[name] === "function");
-    if (models.list.some((model) => typeof setupOf(model).apiKey === "function")) has.push("getApiKey");
+    // Which model `prepareTurn` will give is not known.
+    if (options.prepareTurn || models.known.some((model) => typeof setupOf(model).apiKey === "function")) has.push("getApiKey");
     if (compaction) has.push(compaction === "summarize" ? "summarize" : "compaction");
     if (options.resultTexts) has.push("resultTexts");
     for (const slot of POLICIES) if ((policies?.[slot]?.length ?? 0) > 0) has.push(slot);

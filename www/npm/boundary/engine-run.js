@@ -33,13 +33,13 @@ export class EngineRun {
    * Begins the run. @param {Engine} engine @param {string | undefined} prompts JSON; without them, the run continues
    */
   begin(engine, prompts) {
-    const { core, runId } = this.run;
+    const { core, runId, options } = this.run;
     this.engine = engine;
     if (prompts !== undefined && !this.#fits(prompts)) throw new AgentError(NO_ROOM);
     const { registration, session, host } = core;
     const now = host.now();
     registration.posts++;
-    this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), now));
+    this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), options, now));
     engine.runs.add(this.ref);
   }
 

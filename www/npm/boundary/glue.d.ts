@@ -114,9 +114,10 @@ export interface Calls {
   run_drop(handle: number): void;
   
   /**
-   * Starts a run. If `prompts` is empty, it continues from the history.
+   * Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
+   * this run (see `turn_options` in `settings.rs`), and its `metadata`.
    */
-  run_new(agent: number, prompts: string, run_id: string, session_id: string, now: number): number;
+  run_new(agent: number, prompts: string, run_id: string, session_id: string, options: string, now: number): number;
   
   /**
    * Runs as far as possible without an answer from outside and without getting ahead of the

@@ -100,7 +100,7 @@ export const APPEND_TEXT = 28;
 
 /**
  * What the engine asks for, each answered at its slot.
- * @typedef {"http" | "stream" | "tool" | "key" | "approve" | "hook" | "transform" | "compact" | "steering" | "followUp" | "sleep"} EffectKind
+ * @typedef {"http" | "stream" | "tool" | "key" | "approve" | "hook" | "prepareTurn" | "transform" | "compact" | "steering" | "followUp" | "sleep"} EffectKind
  */
 
 /**
@@ -114,7 +114,7 @@ export const APPEND_TEXT = 28;
  */
 
 /** The functions among the options; the engine is told which are set. */
-export const FUNCTIONS = /** @type {const} */ (["convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages", "approveTool", "dynamicSystemPrompt"]);
+export const FUNCTIONS = /** @type {const} */ (["convertToLlm", "transformContext", "asyncTransformContext", "getApiKey", "getSteeringMessages", "getFollowUpMessages", "approveTool", "dynamicSystemPrompt", "prepareTurn"]);
 
 /** The stages at which hooks are called. */
 export const STAGES = /** @type {const} */ (["beforeInference", "afterInference", "beforeToolExecution", "afterToolExecution", "onError"]);

@@ -89,10 +89,15 @@ const EFFECTS = {
     return null;
   },
 
+  async prepareTurn(run, _slot, { usage }, { signal }) {
+    const { preparedTurn } = await import("./prepared-turn.js");
+    return preparedTurn(run, usage, signal);
+  },
+
   async transform(run, _slot, { overflow, cached }, { signal }) {
-    const { messages } = run.fold;
+    const messages = run.turnView ?? run.fold.messages;
     const info = { cachedMessages: cached, ...run.about() };
-    return transformAnswer(await run.core.options.asyncTransformContext?.(messages.slice(), overflow, signal, info), messages);
+    return transformAnswer(await run.core.options.asyncTransformContext?.(messages.slice(), overflow, signal, info), run.fold.messages, messages.length);
   },
 
   async compact(run, _slot, _effect, { signal }) {

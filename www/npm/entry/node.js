@@ -1,7 +1,10 @@
 // Node and Bun: the bytes are read when the first run begins.
 import { address } from "../address.js";
-import { use } from "../core.js";
+import { use, useValidator } from "../core.js";
+import * as validator from "../validator.js";
 
+// On a server nothing is won by loading it later.
+useValidator(validator);
 use(() => {
   // A named import costs a cold start some milliseconds: all of the module's getters are called to build its
   // exports.

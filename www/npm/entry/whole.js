@@ -1,8 +1,11 @@
 // Deno: the file is fetched when the first run begins.
 import { address } from "../address.js";
 import { fetched } from "../fetched.js";
-import { use } from "../core.js";
+import { use, useValidator } from "../core.js";
+import * as validator from "../validator.js";
 
+// On a server nothing is won by loading it later.
+useValidator(validator);
 use(() => fetched(address), true);
 
 export * from "../index.js";

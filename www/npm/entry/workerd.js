@@ -1,7 +1,10 @@
 // Cloudflare Workers: the module is compiled at deployment; compiling from bytes is forbidden there.
 import module from "../turnwheel.wasm";
-import { use } from "../core.js";
+import { use, useValidator } from "../core.js";
+import * as validator from "../validator.js";
 
+// On a server nothing is won by loading it later.
+useValidator(validator);
 use(() => module, true);
 
 export * from "../index.js";

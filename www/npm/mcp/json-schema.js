@@ -1,9 +1,10 @@
 // @ts-check
 // How the SDK's client checks values.
 
-import { Judge, useLinear } from "../core.js";
+import { Judge, useLinear, useValidator } from "../core.js";
 import { textOf } from "../shared.js";
 import * as linear from "../linear.js";
+import * as validator from "../validator.js";
 
 /** @import { JsonSchema } from "../index.js" */
 
@@ -27,6 +28,7 @@ export const jsonSchemaValidator = {
 
 // Servers write all kinds of patterns, and the SDK does not wait for a check.
 useLinear(linear);
+useValidator(validator);
 
 /** What is wrong with a value. With a schema that cannot be checked, every one is, for the SDK gives the whole server up otherwise. @param {JsonSchema} schema @returns {(value: unknown) => string[]} */
 function errorsOfSchema(schema) {

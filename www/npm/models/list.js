@@ -36,6 +36,13 @@ export class ModelList {
 
   /** For the engine. */
   settings() {
-    return this.list.map((model) => ({ ...modelSettings(model), index: this.known.indexOf(model) }));
+    return this.list.map((model) => this.settingsOf(model));
+  }
+
+  /** The settings of a model, which a run may call from now on. @param {ModelWithSetup} model */
+  settingsOf(model) {
+    const settings = modelSettings(model);
+    if (!this.known.includes(model)) this.known.push(model);
+    return { ...settings, index: this.known.indexOf(model) };
   }
 }

@@ -2,13 +2,13 @@
 // The options of agents, runs, models and tools.
 
 import { CAUSES, FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
-import { checkNames, isOfClass, kindOf, misuse, STEERING_TIMES } from "../shared.js";
+import { checkNames, isOfClass, kindOf, misuse, shownOf, STEERING_TIMES } from "../shared.js";
 import { all, checkShape, fits, OneOf } from "./shape.js";
 
-/** @import { AgentOptions } from "../index.js" */
+/** @import { AgentOptions, RunOptions, TurnOptions } from "../index.js" */
+/** @import { ToolSet } from "../tools/set.js" */
 /** @import { Shape } from "./shape.js" */
 /** @typedef {AgentOptions & { host: NonNullable<AgentOptions["host"]> }} CheckedOptions */
-/** @typedef {{ signal?: AbortSignal | undefined, runId?: string }} RunOptions */
 
 const HOOKS = all(STAGES, "function");
 const RULES = ["approve", "ask", "deny"];
@@ -68,6 +68,9 @@ const FOREIGN_NAMES = {
 
 const NAMES = Object.keys(OPTIONS);
 
+/** What may be set for a single run or turn. */
+const TURN = { model: "any", streamOptions: OPTIONS.streamOptions, activeTools: "list", systemPrompt: "text" };
+
 /** Names to suggest at the top level, including those that belong into a nested object. */
 const SUGGESTIONS = [...NAMES, ...["streamOptions", "timeouts"].flatMap((name) => Object.keys(OPTIONS[name]).map((inner) => `${name}.${inner}`))];
 
@@ -92,12 +95,28 @@ export function checkOptions(given) {
   return options;
 }
 
-/** Checks the options of a run. @param {RunOptions} options */
-export function checkRunOptions(options) {
-  if (!fits("object", options)) throw misuse(`the options of a run must be an object, got ${kindOf(options)}`);
-  checkNames("unknown option", options, ["signal", "runId"]);
-  checkShape("runId", options.runId, "text");
+/**
+ * Checks what holds for a run or a turn.
+ * @param {RunOptions | TurnOptions} options @param {Shape} own the other members @param {ToolSet} tools of the agent
+ * @param {string} what it is @param {string} [owner] whose it is, for errors about its members
+ */
+export function checkTurnOptions(options, own, tools, what, owner = "") {
+  if (!fits("object", options)) throw misuse(`${what} must be an object, got ${kindOf(options)}`);
+  const shapes = { ...TURN, .../** @type {object} */ (own) };
+  checkNames(`${owner}unknown option`, options, shapes, [...Object.keys(shapes), ...Object.keys(OPTIONS.streamOptions).map((name) => `streamOptions.${name}`)]);
+  for (const [name, shape] of Object.entries(shapes)) checkShape(name, /** @type {any} */ (options)[name], shape, owner);
+  const { activeTools } = options;
+  const known = activeTools && tools.definitions();
+  const missing = activeTools?.find((name) => !known?.some((tool) => tool.name === name));
+  if (missing !== undefined) throw misuse(`${owner}\`activeTools\` names ${shownOf(missing)}, which is none of the tools`);
+}
+
+/** Checks the options of a run. @param {RunOptions} options @param {ToolSet} tools of the agent */
+export function checkRunOptions(options, tools) {
+  checkTurnOptions(options, { signal: "any", runId: "text", metadata: "object" }, tools, "the options of a run");
   const { signal } = options;
   if (signal !== undefined && typeof signal?.addEventListener !== "function") throw misuse(`\`signal\` must be an AbortSignal, got ${kindOf(signal)}`);
 }
 
+/** Checks the options of every model call. @param {unknown} given */
+export const checkStreamOptions = (given) => checkShape("streamOptions", given, OPTIONS.streamOptions);

@@ -6,7 +6,7 @@ import { misuse } from "../shared.js";
 /** @import { AgentResult, Input, JsonValue, SteerOptions, ToolDecision } from "../index.js" */
 /** @import { AgentLike, QueuedInput } from "../react.js" */
 /** @import { AgentStore } from "./store.js" */
-/** @typedef {{ signal?: AbortSignal | undefined, runId?: string }} RunOptions */
+/** @typedef {Omit<import("../index.js").RunOptions, "model">} RunOptions */
 /** @typedef {ReturnType<typeof makeActions>} Actions */
 
 /** @param {AgentStore} store */

@@ -6,8 +6,7 @@ import { checkFunctions, checkNames, kindOf, misuse, steeringTime, textOf, toDec
 import { Link } from "./link.js";
 
 /** @import { AgentEvent, Input, SteerOptions, ToolDecision } from "../index.js" */
-/** @import { RemoteAgentOptions } from "../remote.js" */
-/** @typedef {{ signal?: AbortSignal | undefined, runId?: string }} RunOptions */
+/** @import { RemoteAgentOptions, RemoteRunOptions } from "../remote.js" */
 
 const OPTIONS = ["url", "fetch", "headers", "reconnects", "limits", "stallMs", "host", "onConnection", "onError"];
 
@@ -34,12 +33,12 @@ export class RemoteAgent {
     this.#link = new Link(options);
   }
 
-  /** @param {Input | Input[]} input @param {RunOptions} [options] */
+  /** @param {Input | Input[]} input @param {RemoteRunOptions} [options] */
   prompt(input, options) {
     return this.#link.run("prompt", { input: toMessages(input) }, options);
   }
 
-  /** @param {RunOptions} [options] */
+  /** @param {RemoteRunOptions} [options] */
   continue(options) {
     return this.#link.run("continue", {}, options);
   }

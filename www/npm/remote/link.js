@@ -11,7 +11,7 @@ import { bodyFor, Requests } from "./requests.js";
 import { RemoteDriver } from "./run.js";
 
 /** @import { AgentEvent, AgentMessage, Receipt } from "../index.js" */
-/** @import { RemoteAgentOptions } from "../remote.js" */
+/** @import { RemoteAgentOptions, RemoteRunOptions } from "../remote.js" */
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { State } from "./connection.js" */
 /** @import { ServerEvent } from "./eventsource.js" */
@@ -56,16 +56,16 @@ export class Link {
 
   // ---- commands
 
-  /** @param {"prompt" | "continue"} name @param {object} fields @param {{ signal?: AbortSignal | undefined, runId?: string }} [options] */
+  /** @param {"prompt" | "continue"} name @param {object} fields @param {RemoteRunOptions} [options] */
   run(name, fields, options = {}) {
-    checkNames("unknown option", options, ["signal", "runId"]);
-    const { signal, runId = this.host.id() } = options;
+    checkNames("unknown option", options, ["signal", "runId", "metadata", "streamOptions", "activeTools", "systemPrompt"]);
+    const { signal, runId = this.host.id(), ...own } = options;
     const { mirror } = this;
     checkSignal(signal);
     this.#checkUsable();
     if (mirror.isRunning) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
     if (typeof runId !== "string" || runId === "" || runId.length > MAX_RUN_ID) throw misuse(`\`runId\` must be a text of at most ${MAX_RUN_ID} characters`);
-    const body = bodyFor(this.host.id(), { ...fields, runId });
+    const body = bodyFor(this.host.id(), { ...fields, ...own, runId });
     mirror.starting = runId;
     this.startedOn = undefined;
     const start = { error: /** @type {AgentError | undefined} */ (undefined), isSent: false };

@@ -59,11 +59,11 @@ export function sendAhead(run, first, prompts) {
 }
 
 /** Plays the run up to its first request. @param {Driver} run @param {Engine} engine @param {string | undefined} prompts */
-function play({ core, runId }, engine, prompts) {
+function play({ core, runId, options }, engine, prompts) {
   const { glue } = engine;
   const now = core.host.now();
   const agent = glue.agent_new(core.settings.toJson(), core.history.toJson(), NOBODY);
-  const handle = glue.run_new(agent, prompts ?? "", runId, /** @type {string} */ (core.session.id), now);
+  const handle = glue.run_new(agent, prompts ?? "", runId, /** @type {string} */ (core.session.id), options, now);
   for (let step = 0; step < STEPS; step++) {
     const more = glue.run_poll(handle, 0, 0, now);
     for (const [kind, number, piece] of more === 0 ? [] : entries(engine)) {

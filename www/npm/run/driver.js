@@ -17,10 +17,9 @@ import { Poller } from "./poller.js";
 import { Origin } from "./origin.js";
 import { AgentRun } from "./run.js";
 
-/** @import { AgentEvent, AgentMessage, AgentResult, Checkpoint, JsonValue, RunInfo } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, AgentResult, Checkpoint, JsonValue, RunInfo, RunOptions } from "../index.js" */
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { Core } from "../agent/core.js" */
-/** @import { RunOptions } from "../options/options.js" */
 /** @import { Engine } from "../boundary/engine.js" */
 /** @import { HttpEffect } from "../effects/http.js" */
 /** @import { Slot } from "../effects/slot.js" */
@@ -37,10 +36,14 @@ export class Driver {
     this.epoch = core.runs.epoch;
     this.runId = runId ?? restored?.runId ?? core.host.id();
     /** @type {{ [name: string]: JsonValue } | undefined} */
-    this.metadata = /** @type {any} */ (options).metadata;
+    this.metadata = options.metadata ?? /** @type {any} */ (restored?.run)?.metadata;
+    /** What holds for this run, whatever the agent is set to: JSON for the engine. */
+    this.options = optionsJson(core, options);
     this.around = core.settings.around;
     /** The attempt in progress, if `wrapModel` is set. @type {import("../effects/around.js").Attempt | undefined} */
     this.attempt = undefined;
+    /** What `prepareTurn` shows of the history in this turn. @type {readonly AgentMessage[] | undefined} */
+    this.turnView = undefined;
     this.origin = new Origin(prompts, restored, core.history.messages);
     this.fold = new Fold(core.history.messages);
     this.outlet = new Outlet(this);
@@ -64,9 +67,13 @@ export class Driver {
     try {
       core.registration.scope.engine?.discardIfKilled();
       const loading = core.settings.load();
-      if (loading) await loading;
-      const ready = core.registration.ready();
-      engineRun.begin(ready instanceof Promise ? await this.#loaded(ready, promptJson) : ready, promptJson);
+      let ready = core.registration.ready();
+      if (ready instanceof Promise) ready = await this.#loaded(Promise.all([ready, loading]), promptJson);
+      else if (loading) {
+        await loading;
+        ready = await core.registration.ready();
+      }
+      engineRun.begin(ready, promptJson);
       core.runs.restored = undefined;
       for (const post of this.early) post();
       core.runs.byHandle.set(engineRun.handle, this);
@@ -79,13 +86,13 @@ export class Driver {
   }
 
   /**
-   * Waits for the engine. The first request may leave meanwhile.
-   * @param {Promise<Engine>} ready @param {string | undefined} promptJson
+   * Waits for the engine, and what else is loaded. The first request may leave meanwhile.
+   * @param {Promise<[Engine, unknown]>} ready @param {string | undefined} promptJson
    */
   async #loaded(ready, promptJson) {
     const stop = whenFirst((first) => (this.ahead = sendAhead(this, first, promptJson)));
     try {
-      return await ready;
+      return (await ready)[0];
     } finally {
       stop();
     }
@@ -329,4 +336,13 @@ export class Driver {
     outlet.queue.close();
     ending.settle(result);
   }
+}
+
+/** The options of a run for the engine: an empty text if there are none. @param {Core} core @param {RunOptions} options */
+function optionsJson({ settings, registration }, { model, streamOptions, activeTools, systemPrompt, metadata }) {
+  if ((model ?? streamOptions ?? activeTools ?? systemPrompt ?? metadata) === undefined) return "";
+  const own = model && settings.models.settingsOf(model);
+  // The model may have a key function, and be the first that has.
+  if (own) registration.configure();
+  return jsonOf("the options of the run are", { model: own, streamOptions, activeTools, systemPrompt, metadata });
 }

@@ -19,7 +19,7 @@ import { Replies } from "./replies.js";
 /** @typedef {Exclude<AgentCommand, "events" | "state">} CommandName */
 /**
  * A command as it was sent; of its members only these have been checked.
- * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, when?: any, question?: any, callId?: any, decision?: any, decisions?: any }} Command
+ * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, when?: any, question?: any, callId?: any, decision?: any, decisions?: any, metadata?: any, streamOptions?: any, activeTools?: any, systemPrompt?: any }} Command
  */
 /** @typedef {Record<string, unknown>} Reply */
 
@@ -120,6 +120,14 @@ export class Commands {
     throw new RequestError(409, "misuse", `there was a run with the id ${JSON.stringify(runId)} already; every run needs an id of its own`);
   }
 
+  /** The options of a run, of which a client may set those that the host allows. @param {Command} command */
+  runOptions({ runId, metadata, streamOptions, activeTools, systemPrompt }) {
+    const given = Object.entries({ metadata, streamOptions, activeTools, systemPrompt }).filter(([, value]) => value !== undefined);
+    const refused = given.find(([name]) => !this.options.runOptions?.includes(/** @type {any} */ (name)));
+    if (refused) throw new RequestError(400, "misuse", `clients may not set \`${refused[0]}\`; see the option \`runOptions\``);
+    return runId || given.length > 0 ? { ...Object.fromEntries(given), ...(runId && { runId }) } : undefined;
+  }
+
   /** @param {boolean} isAccepted */
   checkAccepted(isAccepted) {
     if (!isAccepted) throw new RequestError(409, "misuse", "no open question has this id: it was answered, or it belongs to a run that is over");
@@ -166,20 +174,22 @@ const contentOf = (input) => (typeof input === "string" ? [{ type: "text", text:
 
 /** @type {Record<CommandName, (commands: Commands, command: Command) => Reply | void>} */
 export const COMMANDS = {
-  prompt(commands, { id, input, runId }) {
+  prompt(commands, command) {
+    const { id, input, runId } = command;
     const { agent } = commands;
     if (agent.isRunning) throw new RequestError(409, "misuse", ALREADY_RUNNING);
     if (input === undefined) throw new RequestError(400, "misuse", "a prompt needs an `input`");
     checkInput(input, commands.options.customMessages);
     commands.checkNewRun(runId);
     commands.checkRoom();
-    return commands.registerRun(agent.prompt(input, runId ? { runId } : undefined), id);
+    return commands.registerRun(agent.prompt(input, commands.runOptions(command)), id);
   },
-  continue(commands, { id, runId }) {
+  continue(commands, command) {
+    const { id, runId } = command;
     const { agent } = commands;
     if (agent.isRunning) throw new RequestError(409, "misuse", ALREADY_RUNNING);
     commands.checkNewRun(runId);
-    return commands.registerRun(agent.continue(runId ? { runId } : undefined), id);
+    return commands.registerRun(agent.continue(commands.runOptions(command)), id);
   },
   steer: (commands, command) => commands.postMessage(command, "steer"),
   "follow-up": (commands, command) => commands.postMessage(command, "followUp"),

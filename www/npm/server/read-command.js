@@ -11,9 +11,11 @@ const MAX_TEXT = 1000;
 /** Ids are remembered, so they are short. */
 const MAX_ID = 200;
 
+/** What a client may set for a run, where the host allows it. */
+export const RUN_OPTIONS = ["metadata", "streamOptions", "activeTools", "systemPrompt"];
 /** What each command may have besides its id. @type {Record<CommandName, string[]>} */
 const MEMBERS = {
-  prompt: ["input", "runId"], continue: ["runId"], steer: ["input", "when"], "follow-up": ["input"],
+  prompt: ["input", "runId", ...RUN_OPTIONS], continue: ["runId", ...RUN_OPTIONS], steer: ["input", "when"], "follow-up": ["input"],
   resolve: ["question", "callId", "decision", "decisions"], abort: ["reason", "runId"], reset: [], "clear-queues": [],
 };
 

@@ -9,14 +9,14 @@ import { memoryEvents } from "./eventlog.js";
 import { Feed } from "./feed.js";
 import { hostCheck } from "./hosts.js";
 import { requestsCheck } from "./plain-worker.js";
-import { readCommand } from "./read-command.js";
+import { readCommand, RUN_OPTIONS } from "./read-command.js";
 import { EventStreams } from "./stream.js";
 
 /** @import { Agent } from "../index.js" */
 /** @import { AgentCommand, AgentHandlerOptions, EventLog } from "../server.js" */
 /** @import { CommandName } from "./commands.js" */
 
-const OPTIONS = ["authorize", "allowedHosts", "cors", "caller", "customMessages", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
+const OPTIONS = ["authorize", "allowedHosts", "cors", "caller", "customMessages", "runOptions", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
 const LIMITS = {
   bodyBytes: 1_000_000, historyBytes: Infinity, queueBytes: 8_000_000,
   listeners: 100, listenersPerCaller: 10, backlogBytes: 8_000_000,
@@ -51,9 +51,10 @@ function checkOptions(agent, options) {
   checkNames("unknown option", options, OPTIONS);
   // An `authorize` that is null must not let everybody in by mistake.
   checkFunctions(options, ["authorize", "caller", "commit", "waitUntil"]);
-  const { cors, customMessages } = options;
+  const { cors, customMessages, runOptions } = options;
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
   if (customMessages !== undefined && typeof customMessages !== "boolean" && !Array.isArray(customMessages)) throw misuse(`\`customMessages\` must be true, false or a list of kinds, got ${kindOf(customMessages)}`);
+  if (runOptions !== undefined && !(Array.isArray(runOptions) && runOptions.every((name) => RUN_OPTIONS.includes(name)))) throw misuse(`\`runOptions\` must be a list of ${RUN_OPTIONS.map((name) => `"${name}"`).join(", ")}`);
 }
 
 class AgentServer {

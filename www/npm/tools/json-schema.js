@@ -1,8 +1,8 @@
 // @ts-check
-// JSON Schema: the check of the schema itself, and of arguments against it.
+// JSON Schema: the check of the schema itself, and of arguments against it. The validator is loaded with the first run
+// that has such a schema; the request does not wait for it.
 
 import { isOfClass, jsonOf, kindOf, misuse, textOf } from "../shared.js";
-import { dereference, validate } from "../validator.js";
 import { Patterns } from "./patterns.js";
 
 /** @import { Lookup } from "../validator.js" */
@@ -12,6 +12,28 @@ import { Patterns } from "./patterns.js";
 const MAX_STEPS = 2_000_000;
 /** How many errors are told. */
 const MAX_LINES = 50;
+
+/** @typedef {typeof import("../validator.js")} Validator */
+
+/** @type {Validator | undefined} */
+let validator;
+/** @type {Promise<void> | undefined} */
+let loading;
+
+/** @param {Validator} module */
+export function useValidator(module) {
+  validator = module;
+}
+
+/** Loads the validator, if it is not there yet. @returns {Promise<void> | undefined} */
+function loadValidator() {
+  if (validator) return;
+  const failed = (/** @type {unknown} */ error) => {
+    loading = undefined;
+    throw new Error(`the part of turnwheel that checks arguments cannot be loaded: ${textOf(error)}`, { cause: error });
+  };
+  return (loading ??= import("../validator.js").then(useValidator, failed));
+}
 
 /** @param {string} owner @param {any} given @returns {PreparedSchema} */
 export function fromJsonSchema(owner, given) {
@@ -29,11 +51,15 @@ export function fromJsonSchema(owner, given) {
     const more = errors.length - MAX_LINES;
     return { error: errors.slice(0, MAX_LINES).join("\n") + (more > 0 ? `\nand ${more} more` : "") };
   };
+  const load = () => {
+    const parts = [loadValidator(), judge.patterns.load()].filter((part) => part !== undefined);
+    return parts.length > 0 ? Promise.all(parts).then(() => {}) : undefined;
+  };
   return {
     schema: own,
-    load: () => judge.patterns.load(),
+    load,
     check(/** @type {any} */ args) {
-      const loading = judge.patterns.load();
+      const loading = load();
       return loading ? loading.then(() => check(args)) : check(args);
     },
   };
@@ -58,6 +84,8 @@ export class Judge {
 
   /** What is wrong with a value. @param {unknown} value @returns {string[]} */
   errorsOf(value) {
+    if (!validator) throw new Error("the validator is not there yet; try again");
+    const { dereference, validate } = validator;
     const lookup = this.lookup ?? this.#newLookup();
     lookup.left = MAX_STEPS;
     try {

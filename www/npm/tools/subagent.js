@@ -18,7 +18,7 @@ export const AROUND = Symbol("turnwheel.around");
  * What stands around execution, and the path of this agent from the root: the ids of the calls.
  * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, path: string[] }} Around
  */
-/** @typedef {{ scope: Scope, around: Around, callId: string, metadata: unknown, emit(event: AgentEvent): void }} Parent */
+/** @typedef {{ scope: Scope, around: Around, callId: string, metadata: import("../index.js").RunOptions["metadata"], emit(event: AgentEvent): void }} Parent */
 
 /** Lets the sub-agents of a tool emit their events in the run of its agent, and live where that agent lives. @param {object} context @param {Parent} parent */
 export function setParent(context, parent) {

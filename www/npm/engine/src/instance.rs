@@ -33,7 +33,7 @@ pub(crate) struct AgentEntry {
     pub(crate) agent: Agent,
     pub(crate) host: Host,
     pub(crate) cached: Cached,
-    pub(crate) models: Models,
+    pub(crate) models: Rc<Models>,
     /// The fate of posted messages by receipt number, until JavaScript has been told.
     pub(crate) settled: Rc<RefCell<Vec<(u32, Receipt)>>>,
 }

@@ -17,6 +17,7 @@ use turnwheel::policy::Transform;
 use turnwheel::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
     CompactionCall, CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn, Timer,
+    TurnCall, TurnChoice, TurnPreparer,
 };
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
@@ -25,6 +26,7 @@ use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
 use crate::bridge::{self, HostEffect};
 use crate::outbox::write_refs;
 use crate::protocol::{EffectKind, HookStage, RuleName};
+use crate::settings::{Models, turn_options};
 
 /// Writes an effect as JSON.
 fn effect(kind: EffectKind, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
@@ -143,8 +145,8 @@ impl StreamFn for JsModel {
     }
 }
 
-/// `getApiKey`, or a model's own function. Holds each model's index among the host's models.
-pub(super) struct JsKeys(pub(super) Vec<u64>);
+/// `getApiKey`, or a model's own function.
+pub(super) struct JsKeys;
 
 impl KeySource for JsKeys {
     fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
@@ -155,14 +157,10 @@ impl KeySource for JsKeys {
         true
     }
 
-    fn key_of(
-        &self,
-        model: usize,
-        provider: &str,
-    ) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
+    fn key_of(&self, model: u32, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
         let effect = effect(EffectKind::Key, |object| {
             object.field("provider", provider);
-            object.optional("model", &self.0.get(model).copied());
+            object.field("model", &model);
         });
         ask(effect, |answer| Ok(answer.as_str().map(Rc::from)))
     }
@@ -233,6 +231,27 @@ impl AsyncContextTransformer for JsTransformer {
             }),
             read_transform,
         )
+    }
+}
+
+/// `prepareTurn`.
+pub(super) struct JsTurns {
+    pub(super) models: Rc<Models>,
+}
+
+impl TurnPreparer for JsTurns {
+    fn prepare(&self, turn: TurnCall) -> LocalBoxFuture<'static, Result<TurnChoice, String>> {
+        let effect = effect(EffectKind::PrepareTurn, |object| {
+            object.field("usage", &turn.usage);
+        });
+        let answer = ask(effect, |answer| Ok(answer.clone()));
+        let models = self.models.clone();
+        Box::pin(async move {
+            let answer = answer.await?;
+            let options = turn_options(&answer, &models).map_err(|error| error.info().message.clone())?;
+            let messages = answer.get("messages").map(read_refs).transpose()?;
+            Ok(TurnChoice { options, messages })
+        })
     }
 }
 

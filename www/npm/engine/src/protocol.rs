@@ -117,6 +117,7 @@ words! {
         Key = "key",
         Approve = "approve",
         Hook = "hook",
+        PrepareTurn = "prepareTurn",
         Transform = "transform",
         Compact = "compact",
         Steering = "steering",
@@ -155,6 +156,7 @@ words! {
         GetFollowUpMessages = "getFollowUpMessages",
         ApproveTool = "approveTool",
         DynamicSystemPrompt = "dynamicSystemPrompt",
+        PrepareTurn = "prepareTurn",
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use turnwheel::approval::{ApprovalGate, ApprovalOptions};
 use turnwheel::config::{
     AgentLoopConfig, CacheHints, EarlyDecisions, InFlight, Model, QueueMode, Rules, SteeringRules,
-    SteeringTime, Timeouts, ToolExecutionPolicy,
+    SteeringTime, Timeouts, ToolExecutionPolicy, TurnOptions,
 };
 use turnwheel::error::{AgentError, ErrorKind};
 use turnwheel::json::{FromJson, RawJson, ToJson, Value};
@@ -21,7 +21,7 @@ use turnwheel::wires::{self, Limits, Wire, WireOptions};
 
 use super::http::FetchModel;
 use super::ports::{
-    JsApprover, JsCompaction, JsHooks, JsKeys, JsMessages, JsModel, JsTimer, JsTool, JsTransformer,
+    JsApprover, JsCompaction, JsHooks, JsKeys, JsMessages, JsModel, JsTimer, JsTool, JsTransformer, JsTurns,
 };
 use crate::protocol::{HookStage, OptionFunction, OptionPart};
 
@@ -36,7 +36,7 @@ pub(super) fn config(
     settings: &Value,
     host: &Host,
     cached: &Cached,
-    known: &Models,
+    known: &Rc<Models>,
 ) -> Result<AgentLoopConfig, AgentError> {
     let names = settings.list_at("has");
     let has = |name: &str| names.iter().any(|known| known.as_str() == Some(name));
@@ -70,7 +70,29 @@ pub(super) fn config(
     set_values(&mut config, settings)?;
     config.rules.cache = settings.get("cache").map(|entry| cache_hints(entry, cached));
     set_functions(&mut config, settings, host, cached, &has);
+    if has(OptionFunction::PrepareTurn.as_str()) {
+        config.set_turn_preparer(Rc::new(JsTurns { models: known.clone() }));
+    }
     Ok(config)
+}
+
+/// Reads what holds for a run or a turn: `{ model?, streamOptions?, activeTools?, systemPrompt? }`.
+pub(super) fn turn_options(value: &Value, known: &Models) -> Result<TurnOptions, AgentError> {
+    let mut options = TurnOptions::from_json(value).map_err(misuse)?;
+    if let Some(entry) = value.get("model") {
+        let json = entry.to_json();
+        let made = known.borrow().iter().find(|(known, _)| *known == json).map(|(_, model)| model.clone());
+        let made = match made {
+            Some(model) => model,
+            None => {
+                let model = model(entry)?;
+                known.borrow_mut().push((json, model.clone()));
+                model
+            }
+        };
+        options.model = Some(made);
+    }
+    Ok(options)
 }
 
 #[inline(never)]
@@ -167,8 +189,7 @@ fn set_functions(
         config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(rules::partition(host.clone())));
     }
     if has(OptionFunction::GetApiKey.as_str()) {
-        let models = settings.list_at("models").iter().filter_map(|entry| entry.number_at("index")).collect();
-        config.ports.keys = Some(Rc::new(JsKeys(models)));
+        config.ports.keys = Some(Rc::new(JsKeys));
     }
     let (steering, follow_up) = (
         has(OptionFunction::GetSteeringMessages.as_str()),
@@ -243,7 +264,14 @@ fn model(value: &Value) -> Result<Model, AgentError> {
     };
     let supports_tools = flag(value, "supportsTools", true);
     let context_window = value.number_at("contextWindow");
-    Ok(Model { provider, id: text(value, "id").into(), supports_tools, context_window, stream_fn })
+    Ok(Model {
+        provider,
+        id: text(value, "id").into(),
+        supports_tools,
+        context_window,
+        number: index,
+        stream_fn,
+    })
 }
 
 #[inline(never)]

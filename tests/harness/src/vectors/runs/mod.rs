@@ -60,7 +60,7 @@ fn play_in(world: &Rc<World>) -> Result<Value, String> {
         None => vec![AgentMessage::user("go")],
     };
     let cancel = CancelToken::new();
-    let context = AgentRunContext { run_id: RUN_ID.into(), session_id: SESSION_ID.into() };
+    let context = AgentRunContext::new(RUN_ID, SESSION_ID);
     let run = agent.prompt(user, context, cancel.clone()).map_err(|error| error.to_string())?;
     world.attach(RunHandles { agent, inbox: run.inbox(), cancel, subscription });
     world.fire_triggers("before_run");

@@ -21,7 +21,7 @@ use crate::settings::{self, Models};
 #[wasm_bindgen]
 pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsValue> {
     let messages = read_messages(messages)?;
-    let (cached, models) = (Cached::default(), Models::default());
+    let (cached, models) = (Cached::default(), Rc::<Models>::default());
     let config = settings::config(&parse(settings)?, &host, &cached, &models);
     let agent = Agent::without_questions(config.map_err(|error| thrown(&error))?, messages);
     let entry = Rc::new(AgentEntry { agent, host, cached, models, settled: Rc::default() });

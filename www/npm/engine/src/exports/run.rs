@@ -10,22 +10,38 @@ use wasm_bindgen::prelude::*;
 
 use turnwheel::cancel::CancelToken;
 use turnwheel::driver::Next;
+use turnwheel::json::ToJson;
 use turnwheel::ports::AgentRunContext;
 
 use super::answers::BridgeGuard;
 use crate::bridge::{self, Bridge, SlotId};
 use crate::instance::{
-    INPUT, INSTANCE, OUTBOX, RunEntry, RunWaker, agent_entry, next_handle, read_messages, run_entry, set_now,
-    thrown,
+    INPUT, INSTANCE, OUTBOX, RunEntry, RunWaker, agent_entry, next_handle, parse, read_messages, run_entry,
+    set_now, thrown,
 };
 use crate::outbox::{Outbox, Sent};
+use crate::settings;
 
-/// Starts a run. If `prompts` is empty, it continues from the history.
+/// Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
+/// this run (see `turn_options` in `settings.rs`), and its `metadata`.
 #[wasm_bindgen]
-pub fn run_new(agent: u32, prompts: &str, run_id: &str, session_id: &str, now: f64) -> Result<u32, JsValue> {
+pub fn run_new(
+    agent: u32,
+    prompts: &str,
+    run_id: &str,
+    session_id: &str,
+    options: &str,
+    now: f64,
+) -> Result<u32, JsValue> {
     set_now(now);
     let entry = agent_entry(agent)?;
-    let context = AgentRunContext { run_id: run_id.into(), session_id: session_id.into() };
+    let mut context = AgentRunContext::new(run_id, session_id);
+    let mut own = None;
+    if !options.is_empty() {
+        let options = parse(options)?;
+        context.metadata = options.get("metadata").map(ToJson::to_raw);
+        own = Some(settings::turn_options(&options, &entry.models).map_err(|error| thrown(&error))?);
+    }
     let cancel = CancelToken::new();
     let history = entry.agent.messages();
     let stream = if prompts.is_empty() {
@@ -34,6 +50,9 @@ pub fn run_new(agent: u32, prompts: &str, run_id: &str, session_id: &str, now: f
         entry.agent.prompt(read_messages(prompts)?, context, cancel.clone())
     };
     let mut stream = stream.map_err(|error| thrown(&error))?;
+    if let Some(own) = own {
+        stream = stream.with_options(own).map_err(|error| thrown(&error))?;
+    }
     stream.take_offers();
     let handle = next_handle();
     let resumed = stream.state().is_restored();
