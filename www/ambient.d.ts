@@ -1,6 +1,6 @@
 // What the facade finds beside it only when it runs: Node's own modules, and the files that the build adds.
 
-declare const process: { getBuiltinModule?(name: "node:fs"): import("node:fs") };
+declare const process: { getBuiltinModule?(name: "node:fs"): import("node:fs"), on?(event: "exit", listener: () => void): void, exitCode?: number };
 
 declare module "node:fs" {
   interface fs { readFileSync(path: URL): Uint8Array<ArrayBuffer> }

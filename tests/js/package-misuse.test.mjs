@@ -32,7 +32,7 @@ const OPTIONS = [
   ["a prompt that is none", { model, systemPrompt: ["x"] }, /`systemPrompt` must be a text, got an array/],
   ["what another package calls it", { model, instructions: "Be brief." }, /unknown option `instructions`; did you mean `systemPrompt`\?/],
   ["what another package calls it, further down", { model, maxSteps: 3 }, /unknown option `maxSteps`; did you mean `maxTurns`\?/],
-  ["a part of a name", { model, apiKey: "sk" }, /unknown option `apiKey`; did you mean `getApiKey`\?/],
+  ["a part of a name", { model, getApiKe: () => "sk" }, /unknown option `getApiKe`; did you mean `getApiKey`\?/],
   ["what stands in another option", { model, temperature: 0 }, /unknown option `temperature`; did you mean `streamOptions.temperature`\?/],
   ["an option of the stream", { model, streamOptions: { max_tokens: 9 } }, /unknown option `streamOptions.max_tokens`; did you mean `maxTokens`\?/],
   ["an approval mode", { model, approval: { mode: "on" } }, /`approval.mode` must be "smart" or "enabled" or "bypassed", got "on"/],

@@ -6,5 +6,6 @@ export * from "./boundary/engine.js";
 export { inHalves } from "./boundary/halves.js";
 export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
+export { undecided } from "./events/approvals.js";
 export { Judge, useValidator } from "./tools/json-schema.js";
 export { useLinear } from "./tools/patterns.js";

@@ -38,7 +38,7 @@ use crate::host::ports::AgentRunContext;
 use crate::rules::secrets::Secrets;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
 use crate::wires::{HttpRequest, Wire};
-use crate::words::error::ErrorInfo;
+use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::price::Price;
 
 mod answer;
@@ -53,6 +53,12 @@ pub struct ModelCall {
 }
 
 impl ModelCall {
+    /// Returns the error of a request that has no message, which every server refuses with words of its own.
+    pub fn nothing_to_send(request: &ModelRequest) -> Option<ErrorInfo> {
+        let text = "there is no message to send: the context transformers or `convert_to_llm` left none";
+        request.messages.is_empty().then(|| ErrorInfo::new(ErrorKind::InvalidRequest, text))
+    }
+
     /// Fills in what the request does not say yet: the model's own `key`, if the host gave none for this
     /// turn.
     pub fn new(

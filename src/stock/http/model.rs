@@ -98,6 +98,9 @@ impl StreamFn for HttpModel {
         context: &AgentRunContext,
         _: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        if let Some(error) = ModelCall::nothing_to_send(&request) {
+            return stream::iter([AssistantMessageEvent::Error(error)]).boxed_local();
+        }
         let call = ModelCall::new(&mut request, context, self.key.as_ref(), self.price);
         let http = self.wire.borrow_mut().encode(&request);
         let call = call.sending(&http);

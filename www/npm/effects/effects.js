@@ -2,7 +2,7 @@
 // Carries out what the engine asks for: model calls, tools, approvals, timers. Each effect has a slot, and its
 // answer goes back to that slot. The Rust half is ports.rs of the engine.
 
-import { toDecision } from "../shared.js";
+import { complain, toDecision } from "../shared.js";
 import { setupOf } from "../models/setup.js";
 import { transformAnswer } from "../rules/transform.js";
 import { fetchAnswer } from "./http.js";
@@ -57,7 +57,13 @@ const EFFECTS = {
 
   async approve(run, _slot, { id, callId, toolName, arguments: args, requiresApproval }, { signal }) {
     const request = { id, callId, toolName, arguments: args, requiresApproval, ...run.about() };
-    return toDecision(await run.core.options.approveTool?.(request, { signal }));
+    try {
+      return toDecision(await run.core.options.approveTool?.(request, { signal }));
+    } catch (error) {
+      // The call is rejected, and only the model would hear why.
+      if (!signal.aborted) complain("turnwheel: approveTool failed:", error);
+      throw error;
+    }
   },
 
   async hook(run, _slot, { stage, kind, ...details }, { signal }) {

@@ -16,6 +16,9 @@ import { quietly } from "./slot.js";
 /** An address that is neither encrypted nor on this machine. */
 const PLAIN = /^http:\/\/(?!(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
 
+/** Servers that answer nobody without a key; it may be in the address. */
+const KEYED = /^https:\/\/(api\.(openai|anthropic|groq|mistral|deepseek|x|together)\.(com|ai|xyz)|openrouter\.ai|generativelanguage\.googleapis\.com)\/(?!.*[?&]key=)/;
+
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
 export function fetchAnswer(run, slot, effect, state) {
   pump(run, slot, effect, state)
@@ -64,6 +67,9 @@ export function send(request, state) {
   const { url, headers } = request;
   // Every host words this error differently, and each wording would be taken for a dead network.
   if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
+  if (request.fetch === globalThis.fetch && KEYED.test(url) && !Object.keys(headers).some((name) => /^(authorization|api-key|x-[\w-]*key|cf-aig-authorization)$/i.test(name))) {
+    throw new AgentError({ code: "auth", message: `there is no key for ${new URL(url).host}; give the model an \`apiKey\`, or the agent \`getApiKey\``, retryable: false, phase: "model" });
+  }
   if (PLAIN.test(url)) import("./plain-http.js").then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));
   return request.send(state);
 }
@@ -80,7 +86,7 @@ function openResponse(run, slot, response, state, request) {
   const { ok, status } = response;
   if (state.aborted) return quietly(() => response.body?.cancel());
   if (response.redirected || (!ok && (response.type === "opaqueredirect" || (status >= 300 && status < 400)))) return redirect(run, slot, response, state, request);
-  return ok ? readAnswer(run, slot, response, state) : readRefusal(run, slot, response);
+  return ok ? readAnswer(run, slot, response, state) : readRefusal(run, slot, response, request);
 }
 
 /** @param {Driver} run @param {number} slot @param {Response} response @param {Slot} state */
@@ -107,12 +113,16 @@ async function redirect(run, slot, response, state, request) {
     if (again) quietly(() => response.body?.cancel());
   }
   if (again) return state.aborted ? undefined : openResponse(run, slot, await request.send(state), state, request);
-  return response.ok ? readAnswer(run, slot, response, state) : readRefusal(run, slot, response);
+  return response.ok ? readAnswer(run, slot, response, state) : readRefusal(run, slot, response, request);
 }
 
-/** @param {Driver} run @param {number} slot @param {Response} response @returns {Promise<undefined>} */
-async function readRefusal(run, slot, response) {
-  const bytes = await readErrorBody(response, run.core.host);
+/** @param {Driver} run @param {number} slot @param {Response} response @param {ModelRequest} request @returns {Promise<undefined>} */
+async function readRefusal(run, slot, response, { url }) {
+  let bytes = await readErrorBody(response, run.core.host);
+  if (bytes.length < 10 && /^\s*(\{\s*\})?\s*$/.test(new TextDecoder().decode(bytes))) {
+    const { origin, pathname } = new URL(url);
+    bytes = new TextEncoder().encode(JSON.stringify({ error: { message: `${origin}${pathname} answered ${response.status} without saying why` } }));
+  }
   run.engineRun.refuse(slot, Number(response.status), Object.fromEntries(response.headers), bytes);
 }
 

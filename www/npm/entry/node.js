@@ -1,6 +1,6 @@
 // Node and Bun: the bytes are read when the first run begins.
 import { address } from "../address.js";
-import { use, useValidator } from "../core.js";
+import { undecided, use, useValidator } from "../core.js";
 import * as validator from "../validator.js";
 
 // On a server nothing is won by loading it later.
@@ -11,6 +11,13 @@ use(() => {
   const fs = process.getBuiltinModule?.("node:fs");
   return fs ? read(fs) : import("node:fs").then(read);
 }, true);
+
+// Node ends without a word when nothing but an open promise is left: 13 is its exit code for that.
+process.on?.("exit", () => {
+  if (process.exitCode !== 13 || undecided.size === 0) return;
+  const tools = [...new Set(undecided.values())].map((name) => `\`${name}\``).join(", ");
+  console.error(`turnwheel: a run waits for a decision about ${tools}, and nobody is left to make it; answer with agent.resolve(id, "approve"), or set \`approveTool\``);
+});
 
 /** @param {import("node:fs")} fs */
 function read({ readFileSync }) {

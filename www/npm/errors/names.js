@@ -29,7 +29,8 @@ export function isOfClass(value) {
 export function didYouMean(word, names) {
   const given = word.toLowerCase();
   let best = "";
-  let fewest = Math.max(2, Math.floor(word.length / 3)) + 1;
+  // Most short words are two letters away from each other.
+  let fewest = word.length < 5 ? 2 : Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const path of names) {
     const name = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
     const isPart = Math.min(given.length, name.length) > 3 && (name.includes(given) || given.includes(name));
@@ -57,6 +58,18 @@ export function checkNames(where, given, known, likely = Array.isArray(known) ? 
   if (typeof given !== "object" || given === null) throw misuse(`what may have ${[...likely].join(", ")} must be an object, got ${kindOf(given)}`);
   for (const name of Object.keys(given)) {
     if (!(Array.isArray(known) ? known.includes(name) : Object.hasOwn(known, name))) throw misuse(`${where}${where.endsWith(".") ? "" : " `"}${name}\`${didYouMean(name, likely)}`);
+  }
+}
+
+/**
+ * Throws if an object has a name that other libraries use, or that belongs elsewhere.
+ * @param {string} where what precedes the name in the message @param {object} given
+ * @param {Record<string, string>} table what to write instead: a name, or a sentence
+ */
+export function checkForeignNames(where, given, table) {
+  for (const name of Object.keys(given)) {
+    const hint = Object.hasOwn(table, name) ? table[name] : "";
+    if (hint) throw misuse(`${where} \`${name}\`; ${hint.includes(" ") ? hint : `did you mean \`${hint}\`?`}`);
   }
 }
 

@@ -3,6 +3,9 @@
 
 /** @import { AgentEvent, Question } from "../index.js" */
 
+/** What waits for a decision anywhere in this process: the names of the tools by the ids of the questions. @type {Map<string, string>} */
+export const undecided = new Map();
+
 export class PendingApprovals {
   constructor() {
     /** By id, in the order asked. @type {Map<string, Question>} */
@@ -30,6 +33,7 @@ export class PendingApprovals {
   add(question) {
     const id = idOf(question);
     this.questions.set(id, { ...question, id });
+    undecided.set(id, question.toolName);
     this.byCall.set(question.callId, id);
   }
 
@@ -39,10 +43,12 @@ export class PendingApprovals {
     if (question && this.byCall.get(question.callId) === id) this.byCall.delete(question.callId);
     this.questions.delete(id);
     this.answered.delete(id);
+    undecided.delete(id);
   }
 
   /** Replaces all. @param {readonly Question[]} questions */
   replace(questions) {
+    for (const id of this.questions.keys()) undecided.delete(id);
     for (const list of [this.questions, this.byCall, this.answered]) list.clear();
     questions.forEach((question) => this.add(question));
   }

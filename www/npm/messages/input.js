@@ -20,7 +20,9 @@ export function toMessage(input, where = "input") {
   const role = /** @type {any} */ (input)?.role;
   if (role === "user" || role === "custom") return checkMessage(input, where);
   if (role) throw misuse(`${where}: a message with role \`${role}\` cannot be an input; only \`user\` and \`custom\` can`);
-  throw misuse(`${where} must be a text, an array of blocks, or a message, got ${kindOf(input)}`);
+  const { prompt, messages } = /** @type {any} */ (input ?? {});
+  const hint = prompt === undefined && messages === undefined ? "" : "; write agent.prompt(text), and give a history to new Agent({ messages })";
+  throw misuse(`${where} must be a text, an array of blocks, or a message, got ${kindOf(input)}${hint}`);
 }
 
 /** The block types that each role may hold. @type {Record<string, string[]>} */
@@ -59,6 +61,7 @@ export function checkHistory(messages) {
 
 /** Converts one input or an array of them. An array of blocks is a single message. @param {unknown} input @returns {AgentMessage[]} */
 export function toMessages(input) {
+  if (typeof input === "string" && input.trim() === "") throw misuse("the prompt is an empty text; say something, or go on without a word by agent.continue()");
   if (!Array.isArray(input)) return [toMessage(input)];
   if (input.length === 0) throw misuse("a prompt needs at least one message, got an empty array");
   const isBlock = (/** @type {any} */ item) => item && typeof item === "object" && typeof item.type === "string" && !item.role;

@@ -24,11 +24,25 @@ export function scripted(items) {
           const error = /** @type {ErrorInfo} */ ({ code: "invalid_request", message: `the script is exhausted: it has ${items.length} items` });
           return yield { type: "error", error };
         }
-        yield* play(typeof item === "function" ? checkItem(await item(request), `scripted: what item ${next - 1} gives`) : item, context);
+        yield* play(typeof item === "function" ? checkItem(await asked(item, request), `scripted: what item ${next - 1} gives`) : item, context);
       },
     },
     {},
   );
+}
+
+/**
+ * Asks a function of the script. An assertion that fails in it is a rejection that nobody handles, too: it fails the test,
+ * though the run only ends with an error.
+ * @param {Extract<ScriptStep, Function>} item @param {ModelRequest} request
+ */
+async function asked(item, request) {
+  try {
+    return await item(request);
+  } catch (error) {
+    if (/** @type {Error} */ (error)?.name === "AssertionError") Promise.reject(error);
+    throw error;
+  }
 }
 
 /** Checks an item: a misspelt one would be a silent answer. @template {ScriptStep} T @param {T} item @param {string} where @returns {T} */

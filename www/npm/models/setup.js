@@ -33,6 +33,7 @@ export function modelSettings(model) {
   if (typeof model !== "object" || model === null) {
     throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
   }
+  if (typeof (/** @type {any} */ (model).then) === "function") throw misuse("`model` is a promise; await it first");
   const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, contextWindow, dangerouslyAllowBrowser } = setupOf(model);
   if (!wire && typeof model.streamFn !== "function") {
     throw misuse(`model \`${model.id ?? /** @type {{ modelId?: string }} */ (model).modelId}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);

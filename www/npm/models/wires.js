@@ -1,7 +1,7 @@
 // @ts-check
 // Models on servers: descriptions of where a model is and how it is called. Nothing here makes a request.
 
-import { checkNames, didYouMean, kindOf, misuse, shownOf } from "../shared.js";
+import { checkForeignNames, checkNames, didYouMean, kindOf, misuse, shownOf } from "../shared.js";
 import { SERVED } from "../options/options.js";
 import { checkShape } from "../options/shape.js";
 import { withSetup } from "./setup.js";
@@ -87,6 +87,13 @@ function resolveServer(id, options) {
   return { ...rest, baseUrl: rest.baseUrl || address, ...(compat && { compat: /** @type {ProviderOptions["compat"]} */ (compat) }) };
 }
 
+const ON_AGENT = "it is an option of the agent: new Agent({ model, streamOptions: { temperature, maxTokens, … }, retry, timeouts })";
+/** Names that other libraries use, or that belong elsewhere. @type {Record<string, string>} */
+const FOREIGN_NAMES = {
+  key: "apiKey", token: "apiKey", baseURL: "baseUrl", url: "baseUrl", endpoint: "baseUrl", organization: "headers", project: "headers", defaultHeaders: "headers",
+  temperature: ON_AGENT, maxTokens: ON_AGENT, maxRetries: ON_AGENT, timeout: ON_AGENT, retry: ON_AGENT, streamOptions: ON_AGENT,
+};
+
 /** The options that every wire takes. */
 const COMMON_OPTIONS = Object.keys(SERVED).filter((name) => name !== "dangerouslyAllowBrowser");
 
@@ -95,6 +102,7 @@ function wire(provider, kind, id, options, known = COMMON_OPTIONS) {
   if (typeof id !== "string" || id === "") throw misuse(`a model needs an id, got ${kindOf(id)}`);
   if (typeof options !== "object" || options === null) throw misuse(`model \`${id}\`: the options must be an object, got ${kindOf(options)}`);
   const owner = `model \`${id}\`: `;
+  checkForeignNames(`${owner}unknown option`, options, FOREIGN_NAMES);
   checkNames(`${owner}unknown option`, options, known);
   for (const [name, shape] of Object.entries(SERVED)) checkShape(name, options[/** @type {keyof ProviderOptions} */ (name)], shape, owner);
   const { baseUrl, price, compat } = options;

@@ -2,7 +2,7 @@
 // The options of agents, runs, models and tools.
 
 import { CAUSES, FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
-import { checkNames, isOfClass, kindOf, misuse, shownOf, STEERING_TIMES } from "../shared.js";
+import { checkForeignNames, checkNames, isOfClass, kindOf, misuse, shownOf, STEERING_TIMES } from "../shared.js";
 import { all, checkShape, fits, OneOf } from "./shape.js";
 
 /** @import { AgentOptions, RunOptions, TurnOptions } from "../index.js" */
@@ -60,10 +60,19 @@ const OPTIONS = {
   host: all(["now", "sleep", "random", "id"], "function"),
 };
 
-/** Names that other libraries use. @type {Record<string, string>} */
+const ON_MODEL = "it is the model's: openai(id, { apiKey, baseUrl, headers, fetch })";
+const ON_PROMPT = "it is the run's: agent.prompt(input, { signal, metadata })";
+const ON_EVENT = "listen with agent.subscribe((event) => …), or read the run: for await (const event of agent.prompt(…))";
+/** Names that other libraries use, or that belong elsewhere. @type {Record<string, string>} */
 const FOREIGN_NAMES = {
   instructions: "systemPrompt", system: "systemPrompt", maxSteps: "maxTurns", maxIterations: "maxTurns", stopWhen: "maxTurns",
-  maxOutputTokens: "streamOptions.maxTokens",
+  maxOutputTokens: "streamOptions.maxTokens", prepareStep: "prepareTurn", onError: "hooks.onError", callbacks: "hooks",
+  maxRetries: "write retry: { maxAttempts }, which counts the first call too", retries: "write retry: { maxAttempts }, which counts the first call too",
+  providerOptions: "write streamOptions: { body }, the fields of the provider's own request", timeout: "timeouts",
+  schema: "output", responseFormat: "output", outputSchema: "output", memory: "give the history as `messages`; turnwheel/stores keeps checkpoints",
+  apiKey: ON_MODEL, baseURL: ON_MODEL, baseUrl: ON_MODEL, headers: ON_MODEL, fetch: ON_MODEL, signal: ON_PROMPT, abortSignal: ON_PROMPT, metadata: ON_PROMPT, context: ON_PROMPT,
+  onFinish: ON_EVENT, onStepFinish: ON_EVENT, onEvent: ON_EVENT, onChunk: ON_EVENT, debug: ON_EVENT, verbose: ON_EVENT, stream: ON_EVENT,
+  prompt: "what is said goes to agent.prompt(…), what always holds into `systemPrompt`", name: "an agent has no name; see `sessionId`, `transfer.agentName`, and the name of a `subagent` tool",
 };
 
 const NAMES = Object.keys(OPTIONS);
@@ -78,7 +87,7 @@ const SUGGESTIONS = [...NAMES, ...["streamOptions", "timeouts"].flatMap((name) =
 export function checkOptions(given) {
   if (!fits("object", given)) throw misuse(`the options must be an object, got ${kindOf(given)}`);
   if (given.provider && given.id) throw misuse("the options are a model; write new Agent({ model })");
-  for (const name of Object.keys(given)) if (Object.hasOwn(FOREIGN_NAMES, name)) throw misuse(`unknown option \`${name}\`; did you mean \`${FOREIGN_NAMES[name]}\`?`);
+  checkForeignNames("unknown option", given, FOREIGN_NAMES);
   // An instance of a class has its methods on the prototype, and they need their `this`.
   if (!isOfClass(given)) checkNames("unknown option", given, OPTIONS, SUGGESTIONS);
   /** @type {any} */

@@ -33,7 +33,17 @@ export class AgentRun {
 
   /** The text of all answers, as it arrives. */
   get textStream() {
-    return { [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()) };
+    return {
+      [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()),
+      orThrow: () => textsOrThrow(this),
+    };
+  }
+
+  /** The result, or the error of a run that failed or was aborted. @returns {Promise<AgentResult>} */
+  async orThrow() {
+    const result = await this.result;
+    if (result.error) throw result.error;
+    return result;
   }
 
   /** The whole conversation so far. */
@@ -65,4 +75,10 @@ export class AgentRun {
   toUIMessageStreamResponse(init) {
     return respond(this.#driver, "uiMessages", init);
   }
+}
+
+/** The text of all answers, and at the end the error, if there is one. @param {AgentRun} run */
+async function* textsOrThrow(run) {
+  yield* run.textStream;
+  await run.orThrow();
 }

@@ -34,7 +34,7 @@ const prepared = new WeakMap();
 
 /** @param {object} definition @param {string} [name] @returns {Prepared} */
 export function prepare(definition, name) {
-  if (typeof definition !== "object" || definition === null) throw misuse(`a tool must be an object, got ${kindOf(definition)}`);
+  if (typeof definition !== "object" || definition === null) throw misuse(`${name === undefined ? "a tool" : `tool \`${name}\``} must be an object, got ${kindOf(definition)}`);
   const known = prepared.get(definition);
   if (known && (name === undefined || known.definition.name === name)) return known;
   const named = name === undefined ? definition : Object.setPrototypeOf({ ...definition, name }, Object.getPrototypeOf(definition));
@@ -43,6 +43,7 @@ export function prepare(definition, name) {
     throw misuse(`a tool needs a \`name\`, got ${kindOf(adapted.name)}; those that have none go into a record: { get_weather: … }`);
   }
   const owner = `tool \`${adapted.name}\``;
+  if (/\p{Cc}/u.test(adapted.name) || adapted.name.length > MAX_NAME) throw misuse(`${owner.slice(0, 100)}: no provider accepts this name; letters, digits, \`_\` and \`-\` are safe, at most 64`);
   if (adapted === named) checkTypos(owner, adapted);
   if (typeof adapted.execute !== "function") throw misuse(`${owner} needs an \`execute\` function, got ${kindOf(adapted.execute)}`);
   for (const [key, shape] of Object.entries(TOOL)) checkShape(key, adapted[key], shape, `${owner}: `);
@@ -54,6 +55,9 @@ export function prepare(definition, name) {
   prepared.set(definition, result).set(adapted, result);
   return result;
 }
+
+/** Longer than any provider accepts; the wires shorten no names. */
+const MAX_NAME = 128;
 
 /** Names that other libraries use. @type {Record<string, string>} */
 const FOREIGN_NAMES = { params: "parameters", schema: "parameters", input_schema: "parameters", handler: "execute", run: "execute", func: "execute" };

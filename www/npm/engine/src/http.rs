@@ -40,6 +40,9 @@ impl StreamFn for FetchModel {
         context: &AgentRunContext,
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        if let Some(error) = ModelCall::nothing_to_send(&request) {
+            return stream::iter([AssistantMessageEvent::Error(error)]).boxed_local();
+        }
         let call = ModelCall::new(&mut request, context, self.key.as_ref(), self.price);
         // What is kept of the new messages, and the body, which grows by doubling.
         if !has_room(self.last.get().saturating_mul(2)) {
