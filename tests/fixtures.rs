@@ -60,6 +60,23 @@ fn files_that_cannot_be_played_are_cases_that_failed() {
 }
 
 #[test]
+fn a_block_of_no_type_is_compared_like_any_other() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("typeless-fixtures");
+    fs::create_dir_all(&dir).unwrap();
+    let start = r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":1}}}"#;
+    let block = r#"{"type":"content_block_start","index":0,"content_block":{"novelty":1}}"#;
+    let end = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#;
+    let stop = r#"{"type":"content_block_stop","index":0}"#;
+    let lines =
+        [start, block, stop, end, r#"{"type":"message_stop"}"#].map(|data| format!("data: {data}\n\n"));
+    fs::write(dir.join("typeless.sse"), lines.concat()).unwrap();
+    fs::write(dir.join("typeless.expect.json"), r#"{"wire": "anthropic", "text": "x"}"#).unwrap();
+    let outcome = fixtures::play(&dir).unwrap();
+    assert_eq!((outcome.passed, outcome.failed), (0, 1));
+    assert!(outcome.complaints.iter().all(|line| !line.contains("player")), "{:?}", outcome.complaints);
+}
+
+#[test]
 fn a_directory_without_a_case_is_no_success() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-fixtures");
     fs::create_dir_all(&dir).unwrap();

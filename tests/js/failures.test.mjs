@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import { test } from "node:test";
-import { Agent, AgentError, anthropic, call, gemini, openai, scripted, testTool } from "./kit.mjs";
+import { Agent, AgentError, anthropic, call, gemini, openai, scripted, settle, testTool } from "./kit.mjs";
 
 const entry = new URL("../../pkg/entry/node.js", import.meta.url).href;
 /** Runs a program. @param {string} code */
@@ -100,4 +100,35 @@ test("a request without any message is an error that says so", async () => {
   const agent = new Agent({ model: openai("m", { apiKey: "k", baseUrl: "http://localhost:1/v1" }), convertToLlm: () => null });
   const { error } = await agent.prompt("go");
   assert.deepEqual([error?.code, error?.message], ["invalid_request", "there is no message to send: the context transformers or `convert_to_llm` left none"]);
+});
+
+test("updates of tools that nobody reads are joined: what waits for a slow iterator has an end", async () => {
+  const total = 20_000;
+  const chatty = (/** @type {string} */ name) => testTool(name, async (/** @type {any} */ _, /** @type {any} */ { update }) => {
+    for (let i = 0; i < total; i++) {
+      update(`${i % 10}`);
+      if (i % 50 === 0) await settle();
+    }
+    return "done";
+  });
+  const agent = new Agent({ model: scripted([call("a", "b"), "done"]), tools: [chatty("a"), chatty("b")] });
+  const run = agent.prompt("go");
+  const iterator = run[Symbol.asyncIterator]();
+  await iterator.next();
+  assert.equal((await run).text, "done");
+  const [events, texts] = [/** @type {any[]} */ ([]), /** @type {Record<string, string>} */ ({})];
+  for (let step = await iterator.next(); !step.done; step = await iterator.next()) {
+    events.push(step.value.type);
+    if (step.value.type === "tool_execution_update") texts[step.value.toolName] = (texts[step.value.toolName] ?? "") + step.value.update;
+  }
+  assert.ok(events.length < 1_500, `${events.length} events wait`);
+  assert.deepEqual(Object.values(texts).map((text) => text.length), [total, total]);
+  assert.equal(events.at(-1), "agent_end");
+});
+
+test("a page in place of the wasm file is named", () => {
+  const slim = new URL("../../pkg/slim.js", import.meta.url).href;
+  const code = `import { Agent, scripted, use } from ${JSON.stringify(slim)}; use(() => new TextEncoder().encode("<!doctype html><title>404</title>")); console.log((await new Agent({ model: scripted(["hi"]) }).prompt("go")).error.message);`;
+  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", code], { encoding: "utf8" });
+  assert.match(stdout, /what was loaded is no wasm file, .*is the address that of turnwheel\.wasm\?/, stderr);
 });

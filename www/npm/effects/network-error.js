@@ -19,7 +19,7 @@ export function networkError(error, url, reading) {
   const local = hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]";
   let message = `no answer from ${host}: ${detail}`;
   if (page && page !== "null" && page !== origin) {
-    message += `. Either nothing is reachable there, or the server refuses calls from ${page} (CORS). ${corsHint(url, local, page)}`;
+    message += `. Either nothing is reachable there, or the server refuses calls from ${page} (CORS), or the page's Content-Security-Policy does not list it under connect-src. ${corsHint(url, local, page)}`;
   } else if (local) message += ". Is the server running?";
   return { code: "network", message, retryable: true, phase: "model" };
 }

@@ -60,6 +60,8 @@ export function fromEngine(thrown) {
   if (AgentError.isInstance(thrown)) return thrown;
   const text = textOf(thrown);
   // The browsers' own message suggests a directive that allows far more.
+  const isPage = /magic (word|number|header)|doesn't start with|wasm magic/i.test(text);
+  if (isPage) return broken(`what was loaded is no wasm file, but perhaps a page that says it is not there; is the address that of turnwheel.wasm? (${text})`, thrown);
   const isPolicy = /\bCSP\b|content.security/i.test(text);
   return broken(isPolicy ? "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'" : text, thrown);
 }

@@ -11,6 +11,11 @@ import { isSameBlock, joinUpdates } from "./blocks.js";
 /** How many events may wait for a slow iterator before pieces of one block are joined. */
 const MAX_WAITING_EVENTS = 1024;
 
+/** How far back an update of the same call is looked for. */
+const REACH = 256;
+/** Characters up to which texts are joined. */
+const MAX_TEXT = 1 << 20;
+
 const ONCE = "a run can be iterated once; use agent.subscribe for more listeners";
 const LATE = "the run has begun to answer, and nobody kept the pieces; iterate it before anything else is awaited, or use agent.subscribe";
 
@@ -56,10 +61,29 @@ export class EventQueue {
   #enqueue(events, event) {
     const next = this.waiting.shift();
     if (next) return next({ done: false, value: event });
-    const last = events.length - this.head > MAX_WAITING_EVENTS ? events[events.length - 1] : undefined;
+    const isFull = events.length - this.head > MAX_WAITING_EVENTS;
+    const last = isFull ? events[events.length - 1] : undefined;
+    if (isFull && event.type === "tool_execution_update" && this.#joins(events, event)) return;
     if (last?.type === "message_update" && event.type === "message_update" && isSameBlock(last.delta, event.delta)) {
       events[events.length - 1] = joinUpdates(last, event);
     } else events.push(event);
+  }
+
+  /**
+   * Joins a tool's update with the one of the same call that waits, if there is one near the end: tools that run at the
+   * same time report in turns. Two short texts become one, of anything else the later one is kept.
+   * @param {(AgentEvent | undefined)[]} events @param {Extract<AgentEvent, { type: "tool_execution_update" }>} event
+   */
+  #joins(events, event) {
+    for (let i = events.length - 1; i >= Math.max(this.head, events.length - REACH); i--) {
+      const earlier = events[i];
+      if (earlier?.type !== "tool_execution_update" || earlier.callId !== event.callId) continue;
+      const [before, update] = [earlier.update, event.update];
+      const isShort = typeof before === "string" && typeof update === "string" && before.length + update.length <= MAX_TEXT;
+      events[i] = { ...event, update: isShort ? before + update : update };
+      return true;
+    }
+    return false;
   }
 
   /** The events that the iterator has not taken yet. @returns {AgentEvent[]} */
