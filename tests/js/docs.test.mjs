@@ -185,7 +185,7 @@ test("every option and every method is on some page", () => {
     const text = (types.split(begin)[1] ?? "").split("\n\n")[0]?.replace(/\/\*\*[^]*?\*\//g, "").replace(/\(.*?\)/g, "") ?? "";
     return [...text.matchAll(/(?:^|[;{] ?)\s*(?:static |readonly )*(\w+)\??(?=[:;(<]|$)/gm)].map((match) => match[1] ?? "");
   };
-  for (const begin of [/interface AgentLoopConfig \{/, /interface StreamOptions /, /interface ProviderOptions \{/, /interface ToolDefinition.* \{/, /class Agent implements Disposable \{/, /interface AgentRun extends .*\{/]) {
+  for (const begin of [/interface AgentLoopConfig \{/, /interface StreamOptions /, /interface ProviderOptions \{/, /interface ToolDefinition.* \{/, /class Agent<.*> implements Disposable \{/, /interface AgentRun<.*> extends .*\{/]) {
     const names = members(begin);
     assert.ok(names.length >= 5, `${begin} has ${names.length}`);
     assert.deepEqual(names.filter((name) => name !== "constructor" && !new RegExp(`\\b${name}\\b`).test(all)), [], String(begin));

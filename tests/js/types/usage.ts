@@ -36,6 +36,25 @@ interface Described { type: "object"; properties: { city: { type: "string" } }; 
 declare const described: Described;
 tool({ name: "described", description: "", parameters: described, execute: ({ city }) => is<string>(city) });
 new Agent({ model: scripted([]), tools: [{ name: "described", description: "", parameters: described, execute: () => "" }], output: described });
+
+// ---- a structured answer has the type of its schema
+
+const answering = new Agent({ model: scripted([]), output: zodCity });
+const typedResult = await answering.prompt("Go");
+is<Same<typeof typedResult.output, { city: string; days: number } | undefined>>(true);
+const orThrown = await answering.prompt("Go").orThrow();
+is<number | undefined>(orThrown.output?.days);
+const byValibot = await agentLoop(["Go"], { model: scripted([]), output: valibotNumber });
+is<number | undefined>(byValibot.output?.n);
+const restoredTyped = await Agent.restore("{}", { model: scripted([]), output: zodCity }).continue();
+is<string | undefined>(restoredTyped.output?.city);
+const untyped = await new Agent({ model: scripted([]), output: described }).prompt("Go");
+is<Same<typeof untyped.output, unknown>>(true);
+const any: Agent = answering;
+const optionsOfAny: AgentOptions = { model: scripted([]), messages: Object.freeze([]), output: zodCity };
+void [any, new Agent(optionsOfAny)];
+for await (const piece of answering.prompt("Go").textStream.orThrow()) is<string>(piece);
+
 // @ts-expect-error a text is no schema
 tool({ name: "text", description: "", parameters: "object", execute: () => "" });
 
