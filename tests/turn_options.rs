@@ -162,3 +162,23 @@ fn a_restored_run_has_its_options_and_metadata_and_asks_again_what_holds_for_its
     assert_eq!(*seen.borrow(), ["m {\"maxTokens\":7} [one] \"turn\" 3"]);
     assert_eq!(*asked.borrow(), [(1, true)]);
 }
+
+#[test]
+fn tools_that_are_gone_do_not_keep_a_restored_run_from_going_on() {
+    let seen = Seen::default();
+    let agent = Agent::new(setup(&seen, vec![calls(&[("a", "two", "{}")]), text("lost")]), Vec::new());
+    let run = agent.prompt(vec!["go".into()], who(), CancelToken::new()).unwrap();
+    let both = vec!["one".to_owned(), "two".to_owned()];
+    let own = TurnOptions { active_tools: Some(both), ..TurnOptions::default() };
+    let mut run = run.with_options(own).unwrap();
+    while block_on(run.next()).unwrap().name() != "turn_end" {}
+    let checkpoint = run.checkpoint();
+    drop(run);
+    seen.borrow_mut().clear();
+    let mut fewer = setup(&seen, vec![text("done")]);
+    fewer.set_tools(vec![quick("one")]).unwrap();
+    let restored = Agent::restore(fewer, &checkpoint).unwrap();
+    let run = restored.continue_run(restored.resumable().unwrap(), CancelToken::new()).unwrap();
+    assert_eq!(block_on(run.finish()).text, "done");
+    assert_eq!(*seen.borrow(), ["m {} [one] \"\" 3"]);
+}

@@ -156,14 +156,14 @@ impl AgentStream {
     ) -> Result<Self, AgentError> {
         let options = state.options.as_ref().map(|options| TurnOptions::from_json(&options.to_value()));
         let stream = AgentStream::beginning(handover, state, Beginning::Resume(unemitted));
-        match options {
-            None => Ok(stream),
-            Some(options) => stream.with_options(options.map_err(misuse)?),
-        }
+        let Some(options) = options.transpose().map_err(misuse)? else { return Ok(stream) };
+        let tools = stream.config.rules.tools.clone();
+        stream.with_options(options.believable(&tools))
     }
 
     /// Sets what holds for this run in place of what the agent is set to, and of what is chosen for a turn. A run that goes on
-    /// from a checkpoint has the options it had, without the model and without headers; those given here come first.
+    /// from a checkpoint has the active tools and the stream options that it had, those without headers and fields of the
+    /// body; what is given here comes first. A checkpoint of a run that has not begun has its prompts alone.
     ///
     /// # Errors
     /// Misuse, if they name a tool that there is not.

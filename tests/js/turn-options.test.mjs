@@ -138,6 +138,25 @@ test("a restored run has its options and metadata, without headers, and its turn
   assert.deepEqual(seen, [{ id: "m", options: { maxTokens: 9 }, tools: ["one"], systemPrompt: "", said: 3 }]);
 });
 
+test("a run that has not begun keeps its options in a checkpoint too, however often it is stored", async () => {
+  /** @type {any[]} */
+  const seen = [];
+  /** @type {any[]} */
+  const told = [];
+  const options = () => ({ model: noting(seen, "m", ["done"]), tools: tools(), hooks: { beforeInference: (/** @type {any} */ { metadata }) => void told.push(metadata) } });
+  const agent = new Agent(options());
+  const run = agent.prompt("go", { model: openai("secret-model", { apiKey: "secret" }), metadata: { user: "u" }, activeTools: ["one"], streamOptions: { maxTokens: 9, headers: { "x-key": "secret" } } });
+  const checkpoint = agent.checkpoint();
+  run.abort();
+  await run;
+  assert.ok(!JSON.stringify(checkpoint).includes("secret"));
+  const once = Agent.restore(checkpoint, options());
+  const again = Agent.restore(JSON.stringify(once.checkpoint()), options());
+  assert.equal((await again.continue({ streamOptions: { temperature: 0 } })).text, "done");
+  assert.deepEqual(told, [{ user: "u" }]);
+  assert.deepEqual(seen, [{ id: "m", options: { temperature: 0 }, tools: ["one"], systemPrompt: "", said: 1 }]);
+});
+
 test("a client sets what the host allows it to, and nothing else", async () => {
   /** @type {any[]} */
   const seen = [];

@@ -51,15 +51,32 @@ impl TurnOptions {
         }
     }
 
-    /// Writes what a checkpoint may hold: neither the model, which is no data, nor headers, which may be secret.
+    /// What of these options counts if a checkpoint has them, whoever wrote it: which of the tools may be called, and what
+    /// `streamOptions` say of an answer. The system prompt and the request are the host's alone.
+    pub(crate) fn believable(self, tools: &[ToolSpec]) -> TurnOptions {
+        let mut active_tools = self.active_tools;
+        if let Some(names) = &mut active_tools {
+            names.retain(|name| tools.iter().any(|tool| *tool.schema.name == **name));
+        }
+        TurnOptions {
+            stream_options: self.stream_options.map(without_request),
+            active_tools,
+            ..TurnOptions::default()
+        }
+    }
+
+    /// Writes what a checkpoint holds.
     pub(crate) fn write_checkpoint(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
-        if let Some(options) = &self.stream_options {
-            object.field("streamOptions", &StreamOptions { headers: Vec::new(), ..options.clone() });
-        }
-        object.optional("activeTools", &self.active_tools).optional("systemPrompt", &self.system_prompt);
+        object.optional("streamOptions", &self.stream_options.clone().map(without_request));
+        object.optional("activeTools", &self.active_tools);
         object.end();
     }
+}
+
+/// Headers may be secret, and fields of the body are the request itself.
+fn without_request(options: StreamOptions) -> StreamOptions {
+    StreamOptions { headers: Vec::new(), body: Vec::new(), ..options }
 }
 
 impl FromJson for TurnOptions {

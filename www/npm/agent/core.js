@@ -286,6 +286,7 @@ export class Core {
   /** The agent without a run in progress. */
   idleCheckpoint() {
     const state = this.registration.checkpoint(this.host.now()) ?? this.unregisteredState();
-    return this.envelope(state, this.runs.restored?.runId);
+    const { runId, options } = this.runs.restored ?? {};
+    return this.envelope({ ...state, ...(options && { options }) }, runId);
   }
 }

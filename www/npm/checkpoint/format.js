@@ -2,7 +2,7 @@
 // The format of checkpoints (CheckpointEnvelopeV1), whose messages every reader of the format understands. The native
 // half is src/checkpoint/ of the crate; each half reads what the other writes.
 
-/** @import { AgentEvent, AgentMessage, JsonValue, ToolCallBlock, ToolResultMessage, Usage } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, JsonValue, RunOptions, ToolCallBlock, TurnOptions, ToolResultMessage, Usage } from "../index.js" */
 /**
  * A run in a checkpoint, as far as the facade reads it.
  * @typedef {object} EngineRunState
@@ -22,6 +22,7 @@
  * @property {{ [key: string]: JsonValue }} [changes]
  * @property {object[]} [mail] commands that wait
  * @property {AgentMessage[] | null} [prompts] of a run that has not begun
+ * @property {TurnOptions & Pick<RunOptions, "metadata">} [options] of a run that has not begun
  * @property {EngineRunState} [run]
  * @property {AgentEvent[]} [untold] events that were never delivered
  * @property {AgentMessage[]} [appended] messages that belong to the history and are not in it yet

@@ -35,10 +35,11 @@ export class Driver {
     this.core = core;
     this.epoch = core.runs.epoch;
     this.runId = runId ?? restored?.runId ?? core.host.id();
+    const given = { ...believableOptions(restored?.options, core), ...options };
     /** @type {{ [name: string]: JsonValue } | undefined} */
-    this.metadata = options.metadata ?? /** @type {any} */ (restored?.run)?.metadata;
+    this.metadata = given.metadata ?? /** @type {any} */ (restored?.run)?.metadata;
     /** What holds for this run, whatever the agent is set to: JSON for the engine. */
-    this.options = optionsJson(core, options);
+    this.options = optionsJson(core, given);
     this.around = core.settings.around;
     /** The attempt in progress, if `wrapModel` is set. @type {import("../effects/around.js").Attempt | undefined} */
     this.attempt = undefined;
@@ -221,7 +222,7 @@ export class Driver {
     const { core, engineRun, origin, runId } = this;
     const { runs } = core;
     if (engineRun.handle === 0) {
-      const begin = origin.restored || this.isOver ? {} : { prompts: origin.prompts };
+      const begin = origin.restored || this.isOver ? {} : { prompts: origin.prompts, ...(this.options && { options: believableOptions(JSON.parse(this.options), core) }) };
       return core.envelope({ ...core.unregisteredState(), ...begin }, origin.restored?.run && runId);
     }
     if (engineRun.engine.busy) throw misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener");
@@ -345,4 +346,18 @@ function optionsJson({ settings, registration }, { model, streamOptions, activeT
   // The model may have a key function, and be the first that has.
   if (own) registration.configure();
   return jsonOf("the options of the run are", { model: own, streamOptions, activeTools, systemPrompt, metadata });
+}
+
+/**
+ * What a checkpoint keeps of the options of a run, and what counts of them if one has them, whoever wrote it: the system
+ * prompt and the request are the host's alone.
+ * @param {RunOptions | undefined} options @param {Core} core @returns {RunOptions}
+ */
+function believableOptions({ streamOptions, activeTools, metadata } = {}, { settings }) {
+  const { headers, body, ...answer } = streamOptions ?? {};
+  const known = settings.tools.definitions();
+  return {
+    ...(metadata && { metadata }), ...(streamOptions && { streamOptions: answer }),
+    ...(Array.isArray(activeTools) && { activeTools: activeTools.filter((name) => known.some((tool) => tool.name === name)) }),
+  };
 }
