@@ -132,3 +132,14 @@ test("a page in place of the wasm file is named", () => {
   const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", code], { encoding: "utf8" });
   assert.match(stdout, /what was loaded is no wasm file, .*is the address that of turnwheel\.wasm\?/, stderr);
 });
+
+test("a 400 without a body is a conversation that is too long, as Cerebras says it", async () => {
+  let asked = 0;
+  /** @type {any} */
+  const fetch = async () => (asked++, new Response(null, { status: 400 }));
+  /** @type {boolean[]} */
+  const overflows = [];
+  const agent = new Agent({ model: openai("m", { apiKey: "k", fetch }), transformContext: (_, overflow) => void overflows.push(overflow) });
+  const { error } = await agent.prompt("go");
+  assert.deepEqual([error?.code, asked, overflows], ["context_overflow", 1, [false, true]]);
+});

@@ -157,6 +157,20 @@ test("a run that has not begun keeps its options in a checkpoint too, however of
   assert.deepEqual(seen, [{ id: "m", options: { temperature: 0 }, tools: ["one"], systemPrompt: "", said: 1 }]);
 });
 
+test("after a compaction the transformers see the new history, not the turn's view of the old one", async () => {
+  /** @type {any[]} */
+  const seen = [];
+  const tooLong = { error: { code: /** @type {const} */ ("context_overflow"), message: "too long" } };
+  const agent = new Agent({
+    model: scripted(["one", "two", tooLong, "done"]),
+    prepareTurn: ({ messages }) => ({ messages: messages.slice(-3) }),
+    asyncTransformContext: async (messages, overflow) => void seen.push([messages.length, overflow]),
+    compaction: { engine: async (messages) => ({ messages: messages.slice(-1) }) },
+  });
+  for (const text of ["a", "b", "c"]) assert.equal((await agent.prompt(text)).stopReason, "completed");
+  assert.deepEqual(seen, [[1, false], [3, false], [3, false], [3, true], [1, false]]);
+});
+
 test("a client sets what the host allows it to, and nothing else", async () => {
   /** @type {any[]} */
   const seen = [];

@@ -119,7 +119,8 @@ async function redirect(run, slot, response, state, request) {
 /** @param {Driver} run @param {number} slot @param {Response} response @param {ModelRequest} request @returns {Promise<undefined>} */
 async function readRefusal(run, slot, response, { url }) {
   let bytes = await readErrorBody(response, run.core.host);
-  if (bytes.length < 10 && /^\s*(\{\s*\})?\s*$/.test(new TextDecoder().decode(bytes))) {
+  // Of a 400 without a body the engine knows what it means.
+  if (response.status !== 400 && bytes.length < 10 && /^\s*(\{\s*\})?\s*$/.test(new TextDecoder().decode(bytes))) {
     const { origin, pathname } = new URL(url);
     bytes = new TextEncoder().encode(JSON.stringify({ error: { message: `${origin}${pathname} answered ${response.status} without saying why` } }));
   }

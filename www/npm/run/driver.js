@@ -13,6 +13,7 @@ import { sendAhead } from "./ahead.js";
 import { Batches } from "./batches.js";
 import { Ending } from "./ending.js";
 import { Outlet } from "./outlet.js";
+import { believableOptions, optionsJson } from "./options.js";
 import { Poller } from "./poller.js";
 import { Origin } from "./origin.js";
 import { AgentRun } from "./run.js";
@@ -205,6 +206,8 @@ export class Driver {
     const { history } = this.core;
     const before = (this.origin.messages = this.fold.messages);
     this.fold.messages = before.slice(0, length);
+    // A view of what is gone is none.
+    this.turnView = undefined;
     if (history.messages === before) history.messages = this.fold.messages;
   }
 
@@ -337,27 +340,4 @@ export class Driver {
     outlet.queue.close();
     ending.settle(result);
   }
-}
-
-/** The options of a run for the engine: an empty text if there are none. @param {Core} core @param {RunOptions} options */
-function optionsJson({ settings, registration }, { model, streamOptions, activeTools, systemPrompt, metadata }) {
-  if ((model ?? streamOptions ?? activeTools ?? systemPrompt ?? metadata) === undefined) return "";
-  const own = model && settings.models.settingsOf(model);
-  // The model may have a key function, and be the first that has.
-  if (own) registration.configure();
-  return jsonOf("the options of the run are", { model: own, streamOptions, activeTools, systemPrompt, metadata });
-}
-
-/**
- * What a checkpoint keeps of the options of a run, and what counts of them if one has them, whoever wrote it: the system
- * prompt and the request are the host's alone.
- * @param {RunOptions | undefined} options @param {Core} core @returns {RunOptions}
- */
-function believableOptions({ streamOptions, activeTools, metadata } = {}, { settings }) {
-  const { headers, body, ...answer } = streamOptions ?? {};
-  const known = settings.tools.definitions();
-  return {
-    ...(metadata && { metadata }), ...(streamOptions && { streamOptions: answer }),
-    ...(Array.isArray(activeTools) && { activeTools: activeTools.filter((name) => known.some((tool) => tool.name === name)) }),
-  };
 }
