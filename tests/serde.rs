@@ -137,6 +137,7 @@ fn events() -> Vec<AgentEvent> {
             running_tools: vec![call()],
         },
         E::AgentEnd {
+            own_usage: None,
             messages: messages(),
             stop_reason: RunStopReason::MaxTurns,
             usage: usage(),
@@ -159,6 +160,7 @@ fn events() -> Vec<AgentEvent> {
         E::MessageEnd { message: Rc::new(answer()) },
         E::ToolCallsProposed { calls: vec![call()] },
         E::ToolApprovalRequested {
+            path: vec!["k".to_owned()],
             id: "q1".into(),
             call_id: call_id(),
             tool_name: tool_name(),
@@ -166,6 +168,7 @@ fn events() -> Vec<AgentEvent> {
             asked_at: 5,
         },
         E::ToolApprovalResolved {
+            path: vec!["k".to_owned()],
             id: "q1".into(),
             call_id: call_id(),
             tool_name: tool_name(),
@@ -196,7 +199,11 @@ fn events() -> Vec<AgentEvent> {
         E::StateChanged { changes: raw(r#"{"k":null}"#) },
         E::CacheAction { write: true, prefix_tokens: 12 },
         E::TransferInitiated { to: "sales".into(), reason: Some("money".into()) },
-        E::SubagentEvent { call_id: call_id(), event: raw(r#"{"type":"agent_start","runId":"r/a"}"#) },
+        E::SubagentEvent {
+            call_id: call_id(),
+            path: vec!["a".to_owned()],
+            event: raw(r#"{"type":"agent_start","runId":"r/a"}"#),
+        },
         E::Custom { name: "mine".into(), payload: raw("[]") },
     ]
 }
@@ -265,6 +272,7 @@ fn a_checkpoint_comes_back_and_older_shapes_are_read() {
 #[test]
 fn a_result_comes_back_without_the_cause_of_its_error() {
     let whole = AgentLoopResult {
+        own_usage: None,
         run_id: "r".into(),
         messages: messages(),
         text: "Noon.".into(),

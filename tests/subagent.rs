@@ -78,6 +78,8 @@ fn play(child: impl Fn() -> AgentLoopConfig + 'static) -> (Vec<AgentEvent>, Agen
     config.set_tools(vec![Rc::new(helper)]).unwrap();
     let context = AgentRunContext::new("r", "s");
     let mut run = pin!(agent_loop(vec!["Go.".into()], config, context, CancelToken::new()));
+    // Nobody answers questions.
+    run.inbox().close();
     let mut events = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..10_000 {
@@ -97,7 +99,8 @@ fn the_events_of_a_sub_agent_reach_the_parent_inside_its_call() {
     let names: Vec<String> = events
         .iter()
         .filter_map(|event| match event {
-            AgentEvent::SubagentEvent { call_id, event } => {
+            AgentEvent::SubagentEvent { call_id, path, event } => {
+                assert_eq!(path, &["c"]);
                 let event = event.to_value();
                 assert_eq!(call_id, "c");
                 assert_eq!(event.get("runId").unwrap().as_str(), Some("r/c"));

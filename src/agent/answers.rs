@@ -16,7 +16,8 @@ impl Agent {
         self.resolve_all(vec![(id.to_owned(), decision)])
     }
 
-    /// Answers the open question about a tool call, as [`Agent::resolve`] does. If there is none yet, what happens depends
+    /// Answers the open question about a tool call, as [`Agent::resolve`] does: one of this agent, or else the only one about
+    /// such a call in its sub-agents. If there is none yet, what happens depends
     /// on [`early_decisions`](crate::config::Rules::early_decisions).
     pub fn resolve_tool(&self, call_id: impl Into<String>, decision: ToolDecision) -> bool {
         self.resolve_tools(vec![(call_id.into(), decision)])
@@ -31,6 +32,10 @@ impl Agent {
             let asked = |(call_id, decision): (String, _)| Some((question(&call_id)?, decision));
             return self.resolve_all(decisions.into_iter().filter_map(asked).collect());
         };
+        if published.borrow().questions.is_ambiguous(unknown) {
+            let reason = ["several agents ask about a call ", unknown, ": answer by the id of the question"];
+            return self.refuse(None, Some(unknown.clone()), reason.concat());
+        }
         let parks = self.0.config.borrow().rules.early_decisions == EarlyDecisions::Park;
         if parks && self.has_run() {
             self.0.inbox.borrow().post(AgentCommand::ResolveTools(decisions));

@@ -3,7 +3,7 @@
 use crate::data::json::{FromJson, ObjectWriter, Value};
 use crate::data::list::{ListWriter, read_all};
 use crate::driver::OpenQuestions;
-use crate::host::config::AgentLoopConfig;
+use crate::host::config::{AgentLoopConfig, DEEPEST_NESTING};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::machine::{AgentCommand, Input, Letter, LoopState};
@@ -39,8 +39,10 @@ impl Agent {
         let events = read.map_err(CheckpointError::InvalidPayload)?;
         if let Some(Resume::Run(state, unemitted)) = &mut *agent.0.resume.borrow_mut() {
             state.name_questions(&*agent.0.config.borrow().rules.new_id);
-            *unemitted = believable(events, &state.questions());
-            agent.published().borrow_mut().questions = OpenQuestions::of(state.questions());
+            state.child_questions = agent.child_questions(state)?;
+            let questions = [state.questions(), state.child_questions.clone()].concat();
+            *unemitted = believable(events, &questions);
+            agent.published().borrow_mut().questions = OpenQuestions::of(questions);
         }
         Ok(agent)
     }
@@ -86,6 +88,14 @@ impl Agent {
             Some(Resume::Begin(_)) => out.key("prompts").push_str("null"),
             Some(Resume::Run(state, unemitted)) => {
                 state.write_checkpoint(now, &[], out.key("run"));
+                let mut waiting = state.waiting_children().peekable();
+                if waiting.peek().is_some() {
+                    let mut children = ObjectWriter::new(out.key("children"));
+                    for (call_id, child) in waiting {
+                        children.field(call_id, child);
+                    }
+                    children.end();
+                }
                 out.field("untold", unemitted);
             }
         }
@@ -115,12 +125,61 @@ impl Agent {
             (None, Some(_)) => Some(Resume::Begin(Input::Continue)),
             (None, None) => None,
         };
+        let resume = match resume {
+            Some(Resume::Run(mut state, unemitted)) => {
+                state.read_children(own);
+                Some(Resume::Run(state, unemitted))
+            }
+            other => other,
+        };
         self.0.usage.set(own.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?);
         *self.0.session.borrow_mut() = session;
         *self.0.resume.borrow_mut() = resume;
         mail.for_each(|command| self.0.inbox.borrow().post(command));
         Ok(())
     }
+}
+
+impl Agent {
+    /// The open questions of the sub-agents that go on with the run.
+    fn child_questions(&self, state: &LoopState) -> Result<Vec<Question>, CheckpointError> {
+        let config = self.0.config.borrow().clone();
+        let mut questions = Vec::new();
+        for (call_id, checkpoint) in state.waiting_children() {
+            let is_sub_agent = |tool: &str| {
+                config.rules.tools.iter().any(|spec| *spec.schema.name == *tool && spec.is_sub_agent)
+            };
+            if state.running_tool(call_id).is_some_and(is_sub_agent) {
+                questions_in(checkpoint.to_value(), &mut vec![call_id.to_owned()], &mut questions)?;
+            }
+        }
+        Ok(questions)
+    }
+}
+
+/// Adds the open questions of the agent in a checkpoint, and of those inside it.
+fn questions_in(
+    checkpoint: Value,
+    path: &mut Vec<String>,
+    questions: &mut Vec<Question>,
+) -> Result<(), CheckpointError> {
+    if path.len() > DEEPEST_NESTING {
+        return Err(CheckpointError::InvalidPayload("its sub-agents are nested too deep".to_owned()));
+    }
+    let envelope = CheckpointEnvelopeV1::from_value(checkpoint)?;
+    let Some(own) = envelope.checked_state()? else { return Ok(()) };
+    let Some(run) = own.get("run") else { return Ok(()) };
+    let mut state = LoopState::read_checkpoint(envelope.agent_messages()?, SessionState::default(), run)
+        .map_err(CheckpointError::InvalidPayload)?;
+    state.read_children(own);
+    questions
+        .extend(state.questions().into_iter().map(|question| Question { path: path.clone(), ..question }));
+    for (call_id, checkpoint) in state.waiting_children() {
+        path.push(call_id.to_owned());
+        questions_in(checkpoint.to_value(), path, questions)?;
+        path.pop();
+    }
+    Ok(())
 }
 
 /// The events of a checkpoint that were not emitted yet, without those that would show an open question otherwise than it

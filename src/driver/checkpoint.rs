@@ -38,8 +38,32 @@ impl AgentStream {
             Some(Beginning::Start(Input::Begin(prompts))) => drop(out.field("prompts", prompts)),
             Some(Beginning::Start(_)) => out.key("prompts").push_str("null"),
             _ if is_end_emitted => {}
-            _ => self.write_run(out),
+            _ => {
+                self.write_run(out);
+                self.write_children(out);
+            }
         }
+    }
+
+    /// Writes the agents inside the tools: those that run, and those of a checkpoint that have not gone on yet.
+    #[inline(never)]
+    fn write_children(&self, out: &mut ObjectWriter<'_>) {
+        let mut children = Vec::new();
+        for (id, child) in self.round.tasks.children() {
+            children.extend(self.calls.get(&id).zip(child.checkpoint()));
+        }
+        let mut waiting = self.state.waiting_children().peekable();
+        if children.is_empty() && waiting.peek().is_none() {
+            return;
+        }
+        let mut object = ObjectWriter::new(out.key("children"));
+        for (call_id, child) in waiting {
+            object.field(call_id, child);
+        }
+        for (call_id, child) in &children {
+            object.field(call_id, child);
+        }
+        object.end();
     }
 
     fn write_run(&mut self, out: &mut ObjectWriter<'_>) {

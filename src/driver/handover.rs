@@ -101,8 +101,10 @@ pub struct AgentLoopResult {
     pub text: String,
     /// The structured answer, if one was requested and given.
     pub output: Option<RawJson>,
-    /// The usage of the run.
+    /// The usage of the run, its sub-agents included.
     pub usage: Usage,
+    /// The usage of the run without that of its sub-agents, if it had any.
+    pub own_usage: Option<Usage>,
     /// The number of turns that called the model.
     pub turns: u32,
     /// Why the run ended.
@@ -114,7 +116,9 @@ pub struct AgentLoopResult {
 impl AgentLoopResult {
     /// Reads the result from the end of a run.
     pub(super) fn of_end(event: &AgentEvent, state: &LoopState) -> Option<Self> {
-        let AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } = event else { return None };
+        let AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error } = event else {
+            return None;
+        };
         let last = messages.iter().rev().find_map(|message| match message {
             AgentMessage::Assistant(answer) => Some(answer.text()),
             _ => None,
@@ -126,6 +130,7 @@ impl AgentLoopResult {
             text: output.as_ref().map(|json| json.as_str().to_owned()).or(last).unwrap_or_default(),
             output,
             usage: *usage,
+            own_usage: *own_usage,
             turns: *turns,
             stop_reason: *stop_reason,
             error: error.clone().map(AgentError::from),
@@ -140,6 +145,7 @@ impl AgentLoopResult {
             text: String::new(),
             output: None,
             usage: Usage::default(),
+            own_usage: None,
             turns: 0,
             stop_reason: RunStopReason::Error,
             error: Some(AgentError::new(ErrorKind::Internal, "the run ended in silence")),

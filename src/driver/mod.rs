@@ -8,6 +8,7 @@
 
 mod answer;
 mod checkpoint;
+mod children;
 mod handover;
 mod hooks;
 mod inbox;
@@ -28,11 +29,13 @@ use std::task::{Context, Poll};
 use futures::stream::Stream;
 
 use crate::data::json::{FromJson, RawJson};
+use crate::data::table::Table;
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, TurnOptions};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
-use crate::machine::{Input, LoopState, Output};
+use crate::machine::{EffectId, Input, LoopState};
+use crate::rules::approval::ToolDecision;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
@@ -88,6 +91,11 @@ pub struct AgentStream {
     config: Rc<AgentLoopConfig>,
     /// What holds for this run, whatever the agent is set to.
     options: Option<Box<TurnOptions>>,
+    /// The ids of the calls that run.
+    calls: Table<EffectId, Rc<str>>,
+    /// Answers to questions of a checkpoint, asked by agents inside that have not gone on yet. Those of one
+    /// command stay together.
+    early_answers: Vec<Vec<(String, ToolDecision)>>,
     /// The API key of this turn.
     key: KeyOfTurn,
     /// The latest reading of the clock.
@@ -211,6 +219,8 @@ impl AgentStream {
             begin: Some(begin),
             config,
             options: None,
+            calls: Table::new(),
+            early_answers: Vec::new(),
             key: KeyOfTurn::default(),
             now: 0,
             outputs: OutputQueue::default(),
@@ -300,16 +310,6 @@ impl Drop for AgentStream {
                 return (self.handover.ended)();
             }
         }
-        // In the second step only the error hooks can be left, and nobody waits for them.
-        for _ in 0..2 {
-            self.step(Input::Abort("the run was dropped".into()));
-        }
-        while let Some(output) = self.outputs.pop() {
-            match output {
-                Output::Event(event) => self.emit(&event),
-                Output::Receipt(id, receipt) => (self.handover.receipts)(id, receipt),
-                Output::Start { .. } | Output::Cancel(_) => {}
-            }
-        }
+        self.stop("the run was dropped", &mut |_| {});
     }
 }

@@ -16,7 +16,7 @@ impl OpenQuestions {
     /// See [`TrackQuestions`].
     pub(crate) fn take(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, asked_at } => {
+            AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, asked_at, path } => {
                 let call = ToolCallBlock {
                     call_id: call_id.clone(),
                     tool_name: tool_name.clone(),
@@ -24,10 +24,16 @@ impl OpenQuestions {
                     metadata: None,
                 };
                 if !self.is_open(id) {
-                    self.0.push((Question::about(call, id.clone(), *asked_at), false));
+                    let question =
+                        Question { path: path.clone(), ..Question::about(call, id.clone(), *asked_at) };
+                    self.0.push((question, false));
                 }
             }
             AgentEvent::ToolApprovalResolved { id, .. } => self.0.retain(|(question, _)| question.id != *id),
+            // Nothing inside a call that has its result is open.
+            AgentEvent::ToolExecutionEnd { result } => {
+                self.0.retain(|(question, _)| question.path.first() != Some(&result.call_id));
+            }
             _ => {}
         }
     }
@@ -38,14 +44,24 @@ impl OpenQuestions {
     }
 
     /// Returns the questions in the order in which they were asked.
-    pub fn iter(&self) -> impl Iterator<Item = &Question> {
+    pub fn iter(&self) -> impl Iterator<Item = &Question> + Clone {
         self.0.iter().map(|(question, _)| question)
     }
 
-    /// Returns the id of the open question about a call.
+    /// Returns the id of the open question about a call: of the agent itself, or the only one inside it.
     pub(crate) fn about(&self, call_id: &str) -> Option<&str> {
-        let question = self.iter().find(|question| question.call_id() == Some(call_id))?;
-        Some(&question.id)
+        let mut asked = self.iter().filter(|question| question.call_id() == Some(call_id));
+        if let Some(own) = asked.clone().find(|question| question.path.is_empty()) {
+            return Some(&own.id);
+        }
+        let only = asked.next()?;
+        asked.next().is_none().then_some(&only.id)
+    }
+
+    /// Whether several agents ask about calls with this id, none of them the agent itself.
+    pub(crate) fn is_ambiguous(&self, call_id: &str) -> bool {
+        let is_about = |question: &&Question| question.call_id() == Some(call_id);
+        self.about(call_id).is_none() && self.iter().any(|question| is_about(&question))
     }
 
     /// Whether a question is open, answered or not.

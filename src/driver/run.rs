@@ -30,7 +30,7 @@ impl AgentStream {
                     return Poll::Ready(Next::Event(event));
                 }
                 Some(Output::Receipt(id, receipt)) => (self.handover.receipts)(id, receipt),
-                Some(Output::Cancel(id)) => self.round.remove(id),
+                Some(Output::Cancel(id)) => self.drop_effect(id),
                 Some(start)
                     if self.takes_offers && !self.has_unhandled() && self.outputs.is_offer(&start) =>
                 {
@@ -176,6 +176,9 @@ impl AgentStream {
 
     /// Nothing is ready.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if self.handover.inbox.is_closed() {
+            self.desert_children();
+        }
         if self.round.tasks.is_empty() && self.handover.inbox.is_closed() {
             self.step(Input::Deserted);
             if !self.outputs.is_empty() {
@@ -205,6 +208,7 @@ impl AgentStream {
             }
             Polled::Last(reply) => {
                 self.handle_progress();
+                self.calls.remove(&id);
                 self.round.tasks.remove(id);
                 self.put_into_force(reply)
             }
@@ -221,7 +225,7 @@ impl AgentStream {
 
     /// Takes the progress that tools have reported, before anything that may end them, so that no reported
     /// progress is lost.
-    fn handle_progress(&mut self) {
+    pub(super) fn handle_progress(&mut self) {
         while let Some((id, polled)) = self.round.next_progress() {
             self.take_polled(id, polled);
         }
@@ -242,6 +246,7 @@ impl AgentStream {
         let abort = self.abort.take();
         let is_aborted = abort.is_some();
         if let Some(reason) = abort {
+            self.close_children(&reason);
             self.handle_progress();
             self.step(Input::Abort(reason));
         }
@@ -255,11 +260,19 @@ impl AgentStream {
             && let Some(command) = self.handover.inbox.take()
         {
             has_handled = true;
+            if let AgentCommand::Cancel(reason) = &command {
+                self.close_children(reason);
+            }
             self.handle_progress();
-            self.step(match command {
+            let input = match command {
                 AgentCommand::Steer(letter) => Input::Steer(self.handover.inbox.with_steering_after(letter)),
+                AgentCommand::Resolve(answers) => match self.answer_children(answers) {
+                    Some(answers) => Input::Command(AgentCommand::Resolve(answers)),
+                    None => continue,
+                },
                 command => Input::Command(command),
-            });
+            };
+            self.step(input);
         }
         has_handled
     }

@@ -3,14 +3,15 @@
 use super::AgentLoopResult;
 use crate::data::json::{FromJson, ObjectWriter, ToJson, Value, serde_as_json};
 use crate::words::error::ErrorInfo;
-use crate::words::event::RunStopReason;
+use crate::words::event::{RunStopReason, write_usage};
 use crate::words::message::Usage;
 
 impl ToJson for AgentLoopResult {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         object.field("runId", &self.run_id).field("text", &self.text).field("messages", &self.messages);
-        object.field("usage", &self.usage).field("turns", &self.turns);
+        write_usage(&self.usage, self.own_usage.as_ref(), &mut object);
+        object.field("turns", &self.turns);
         object.field("stopReason", self.stop_reason.as_str()).optional("output", &self.output);
         if let Some(error) = &self.error {
             object.field("error", error.info());
@@ -31,6 +32,7 @@ impl FromJson for AgentLoopResult {
             text: text("text").to_owned(),
             output: value.get("output").map(ToJson::to_raw),
             usage: value.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?,
+            own_usage: get("usage").get("own").map(Usage::from_json).transpose()?,
             turns: value.number_at("turns").and_then(|turns| u32::try_from(turns).ok()).unwrap_or(0),
             stop_reason,
             error: value.get("error").map(|error| ErrorInfo::from_json(error).map(Into::into)).transpose()?,

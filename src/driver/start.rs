@@ -6,10 +6,10 @@ use futures::future::{FutureExt, LocalBoxFuture};
 
 use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
-use crate::host::config::{AgentLoopConfig, Ports};
+use crate::host::config::{AgentLoopConfig, DEEPEST_NESTING, Ports};
 use crate::host::isolate::guard;
 use crate::host::ports::{CompactionCall, HookCall, MessageProvider, Timer, TurnCall};
-use crate::host::tool::{ToolContext, ToolOutcome};
+use crate::host::tool::{Nesting, ToolContext, ToolOutcome};
 use crate::machine::{Effect, EffectId, Input, Queue, Reply};
 use crate::rules::policy::Transform;
 use crate::words::message::AgentMessage;
@@ -36,8 +36,22 @@ impl AgentStream {
         }
         let is_poll = matches!(effect, Effect::Poll(_));
         let cancel = CancelToken::new();
-        let Some(future) = self.future_of(effect, &config, &cancel) else { return };
+        let future = match effect {
+            Effect::Execute { tool, call_id, arguments } => {
+                self.calls.insert(id, call_id.clone());
+                self.execute(&config, tool, call_id, arguments, cancel.clone())
+            }
+            effect => match self.future_of(effect, &config, &cancel) {
+                Some(future) => future,
+                None => return,
+            },
+        };
         self.round.tasks.insert(id, future, cancel);
+        if self.state.has_child_questions()
+            && let Some(call_id) = self.calls.get(&id).cloned()
+        {
+            self.answer_early(id, &call_id);
+        }
         if is_poll {
             self.take_ready_poll(id);
         }
@@ -111,13 +125,19 @@ impl AgentStream {
                 let calls = call_hooks(config.clone(), self.context().clone(), run, call);
                 EffectFuture::once(Ok(calls), |result| Reply::Hook(result.map_err(hook_error)))
             }
-            Effect::Execute { tool, call_id, arguments } => {
-                self.execute(config, tool, call_id, arguments, cancel.clone())
-            }
+            // These start in [`AgentStream::start`].
+            Effect::Execute { .. } => return None,
             Effect::Infer { model, turn_index, request } => {
                 EffectFuture::Model(self.infer(config, model, turn_index, request, cancel))
             }
         })
+    }
+
+    /// How deep this run is inside others.
+    fn nesting(&self) -> Nesting {
+        let nesting = self.context().nesting;
+        let limit = self.config.rules.max_depth.min(u32::try_from(DEEPEST_NESTING).unwrap_or(u32::MAX));
+        if nesting.depth > 0 { nesting } else { Nesting { limit, ..nesting } }
     }
 
     /// A reply of a poll that is ready immediately takes effect before anything else starts.
@@ -134,7 +154,7 @@ impl AgentStream {
     }
 
     fn execute(
-        &self,
+        &mut self,
         config: &Rc<AgentLoopConfig>,
         tool: usize,
         call_id: Rc<str>,
@@ -148,6 +168,7 @@ impl AgentStream {
             let missing = ToolOutcome::Failed("the tool is not there any more".to_owned());
             return EffectFuture::tool(Box::pin(async { missing }), updates);
         };
+        let checkpoint = self.state.take_child(&call_id);
         let context = ToolContext {
             call_id,
             tool_name,
@@ -155,6 +176,8 @@ impl AgentStream {
             session_id: self.context().session_id.clone(),
             turn_index: self.state.turn_index(),
             metadata: self.context().metadata.clone(),
+            nesting: self.nesting(),
+            checkpoint,
             arguments,
             cancel,
             updates: updates.clone(),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -12,7 +13,7 @@ use futures::stream::Stream;
 use crate::data::table::Table;
 use crate::host::cancel::CancelToken;
 use crate::host::isolate::guard;
-use crate::host::tool::{ToolOutcome, Updates};
+use crate::host::tool::{ChildRun, Progress, ToolOutcome, Updates};
 use crate::machine::{EffectId, Reply};
 use crate::rules::stream::AssistantMessageEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -189,6 +190,32 @@ impl Tasks {
                 tool.advance(&mut Context::from_waker(&task.waker), self.round);
             }
         }
+    }
+
+    /// The agents that run inside the tools.
+    pub(super) fn children(&self) -> Vec<(EffectId, Rc<dyn ChildRun>)> {
+        let child = |(id, task): &(EffectId, Box<Task>)| match &task.work {
+            EffectFuture::Tool(tool) => Some((*id, tool.updates.child()?)),
+            _ => None,
+        };
+        self.tasks.iter().filter_map(child).collect()
+    }
+
+    /// The agent that runs inside a tool.
+    pub(super) fn child(&self, id: EffectId) -> Option<Rc<dyn ChildRun>> {
+        match &self.tasks.get(&id)?.work {
+            EffectFuture::Tool(tool) => tool.updates.child(),
+            _ => None,
+        }
+    }
+
+    /// Ends the agent that runs inside a tool, and returns what its end has reported.
+    pub(super) fn close_child(&self, id: EffectId, reason: &str) -> Vec<Progress> {
+        let Some(task) = self.tasks.get(&id) else { return Vec::new() };
+        let EffectFuture::Tool(tool) = &task.work else { return Vec::new() };
+        let Some(child) = tool.updates.child() else { return Vec::new() };
+        child.close(reason);
+        std::iter::from_fn(|| tool.updates.take()).collect()
     }
 
     /// Returns progress that a tool has reported and nobody has read yet.

@@ -70,7 +70,14 @@ impl Step<'_> {
         let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
         let is_pending = self.state.approvals.entry(&call_id).is_some_and(ApprovalEntry::is_pending);
         let (arguments, asked_at) = (call.arguments.clone(), self.now);
-        self.emit(AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, asked_at });
+        self.emit(AgentEvent::ToolApprovalRequested {
+            id,
+            call_id: call_id.clone(),
+            tool_name,
+            arguments,
+            asked_at,
+            path: Vec::new(),
+        });
         if !is_pending {
             // Decided before the question: the decision was parked.
             self.apply_decision(batch, place, DecisionSource::Command);
@@ -135,7 +142,14 @@ impl Step<'_> {
         let Some(call) = batch.calls.get(place) else { return };
         let Some(Asked { id, .. }) = call.question.clone() else { return };
         let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-        self.emit(AgentEvent::ToolApprovalResolved { id, call_id, tool_name, approved, by });
+        self.emit(AgentEvent::ToolApprovalResolved {
+            id,
+            call_id,
+            tool_name,
+            approved,
+            by,
+            path: Vec::new(),
+        });
     }
 
     fn decision(&self, call_id: &str) -> Option<ToolDecision> {

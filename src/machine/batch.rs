@@ -11,6 +11,7 @@ use crate::host::tool::Transfer;
 use crate::words::error::ErrorInfo;
 use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultMessage};
 
+use super::children::ChildState;
 use super::input::Reply;
 use super::output::EffectId;
 use super::phase::StoredAnswer;
@@ -83,6 +84,8 @@ pub(crate) struct BatchCall {
     pub(crate) announced: bool,
     /// Whether a tool ran, so that the hooks are called.
     pub(crate) executed: bool,
+    /// What is known of the agent that runs inside it.
+    pub(crate) child: Option<Box<ChildState>>,
     /// The index of the tool, once it was looked up.
     pub(crate) tool: usize,
 }
@@ -126,6 +129,7 @@ pub(super) fn new_batch(answer: StoredAnswer) -> Batch {
             given: None,
             announced: false,
             executed: false,
+            child: None,
             tool: 0,
         });
     }
@@ -200,6 +204,11 @@ impl Batch {
         call.question.as_ref().is_some_and(|asked| asked.id == question).then_some(call)
     }
 
+    /// Whether nothing runs that could finish before a person has decided.
+    pub(super) fn waits_for_people(&self) -> bool {
+        self.running == 0 || self.running == self.calls.iter().filter(|call| call.asks_people()).count()
+    }
+
     /// Whether the call has no result yet.
     pub(super) fn is_open(&self, place: usize) -> bool {
         self.calls.get(place).is_some_and(|call| !call.status.is_done())
@@ -207,6 +216,12 @@ impl Batch {
 }
 
 impl BatchCall {
+    /// Whether an agent runs inside the call that waits for a decision.
+    fn asks_people(&self) -> bool {
+        matches!(self.status, CallStatus::Running(..))
+            && self.child.as_ref().is_some_and(|child| !child.questions.is_empty())
+    }
+
     /// The arguments as the tool receives them.
     #[inline(never)]
     pub(crate) fn effective(&self) -> Cow<'_, ToolCallBlock> {

@@ -33,6 +33,7 @@ impl Step<'_> {
             messages: self.state.appended.messages.clone(),
             stop_reason,
             usage: self.state.tally.usage,
+            own_usage: self.state.own_usage(),
             turns: self.state.tally.turns,
             error,
         };

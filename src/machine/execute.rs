@@ -85,12 +85,12 @@ impl Step<'_> {
             }
             Reply::Progress(progress) if running == Some(id) => {
                 let (call_id, tool_name) = (call.block.call_id.clone(), call.block.tool_name.clone());
-                self.emit(match progress {
+                match progress {
                     Progress::Update(update) => {
-                        AgentEvent::ToolExecutionUpdate { call_id, tool_name, update }
+                        self.emit(AgentEvent::ToolExecutionUpdate { call_id, tool_name, update });
                     }
-                    Progress::Event(event) => AgentEvent::SubagentEvent { call_id, event },
-                });
+                    Progress::Event(event) => self.child_event(batch, place, event),
+                }
             }
             Reply::Executed(outcome) if running == Some(id) => self.executed(batch, place, outcome)?,
             Reply::Slept if timer == Some(id) => {

@@ -68,7 +68,7 @@ impl Step<'_> {
     fn handle_steering(&mut self) {
         match &self.state.phase {
             Phase::Dispatching(batch) => {
-                if batch.running == 0 || self.steering_time() == Some(SteeringTime::Immediate) {
+                if batch.waits_for_people() || self.steering_time() == Some(SteeringTime::Immediate) {
                     self.steer_batch();
                 }
             }

@@ -91,6 +91,7 @@
 mod approve;
 mod batch;
 mod checkpoint;
+mod children;
 mod dispatch;
 mod end;
 mod execute;

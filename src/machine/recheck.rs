@@ -9,6 +9,7 @@ use crate::rules::approval::{
 use crate::words::message::ToolResultCause;
 
 use super::batch::{Batch, BatchCall, CallStatus, Ending};
+use super::children::last_words;
 use super::input::Queue;
 use super::output::Effect;
 use super::step::Step;
@@ -47,7 +48,8 @@ impl Step<'_> {
     }
 
     /// A call that was running gets its result, unless its tool may run twice and its batch is not about to end. Then it is
-    /// the first to start again.
+    /// the first to start again. So is a call of a sub-agent: it goes on from the checkpoint inside this one, and if there is
+    /// none, the agent had not begun.
     fn interrupt_unrepeatable(&mut self, batch: &mut Batch) {
         let mut again = Vec::new();
         for place in 0..batch.calls.len() {
@@ -58,10 +60,14 @@ impl Step<'_> {
                 call.status = CallStatus::Ready;
                 call.announced = true;
                 let spec = tool.and_then(|tool| self.rules.tools.get(tool));
-                if matches!(batch.ending, Ending::Normal) && spec.is_some_and(|spec| spec.idempotent) {
+                let child = self.state.children.get(&call.block.call_id);
+                let goes_on = spec.is_some_and(|spec| spec.idempotent || spec.is_sub_agent);
+                if matches!(batch.ending, Ending::Normal) && goes_on {
                     again.push(place);
                 } else {
-                    self.settle(batch, place, ToolResultCause::Interrupted, "");
+                    let said = child.map(last_words).filter(|said| !said.is_empty());
+                    let detail = said.map_or_else(String::new, |said| ["; it had said: ", &said].concat());
+                    self.settle(batch, place, ToolResultCause::Interrupted, &detail);
                 }
             }
         }

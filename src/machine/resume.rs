@@ -76,7 +76,7 @@ impl Step<'_> {
         AgentEvent::RunResumed {
             turn_index: self.state.tally.turn_index,
             partial_message: self.partial_message(),
-            pending_approvals: self.state.questions(),
+            pending_approvals: [self.state.questions(), self.state.child_questions.clone()].concat(),
             running_tools: running,
         }
     }

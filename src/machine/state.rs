@@ -34,6 +34,10 @@ pub struct LoopState {
     pub(crate) timing: Timing,
     /// The options of the run, as data.
     pub(crate) options: Option<RawJson>,
+    /// The checkpoints of the sub-agents that were running when the run was, by the ids of their calls, until they go on.
+    pub(crate) children: Table<String, RawJson>,
+    /// The open questions of those sub-agents.
+    pub(crate) child_questions: Vec<Question>,
     /// The effect started last.
     pub(crate) last_effect: EffectId,
 }
@@ -68,7 +72,10 @@ pub(crate) struct Tally {
     pub(crate) turns: u32,
     /// The number of consecutive answers that asked for another call without a new message.
     pub(crate) pauses: u32,
+    /// That of sub-agents too.
     pub(crate) usage: Usage,
+    /// That of sub-agents alone.
+    pub(crate) children: Usage,
 }
 
 /// What the provider knows from the turns before.
@@ -166,6 +173,8 @@ impl LoopState {
             structured: Structured::default(),
             timing: Timing::default(),
             options: None,
+            children: Table::new(),
+            child_questions: Vec::new(),
             last_effect: 0,
         }
     }
@@ -233,7 +242,13 @@ impl LoopState {
         self.tally.turn_index
     }
 
-    /// Returns the usage of the whole run so far.
+    /// Returns the usage of the run without that of its sub-agents, if it had any.
+    pub fn own_usage(&self) -> Option<Usage> {
+        let Tally { usage, children, .. } = &self.tally;
+        (*children != Usage::default()).then(|| usage.beyond(children))
+    }
+
+    /// Returns the usage of the whole run so far, sub-agents included.
     pub fn usage(&self) -> &Usage {
         &self.tally.usage
     }

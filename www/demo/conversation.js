@@ -214,10 +214,12 @@ class TurnView {
         this.callbacks.announce(plainText(event.message));
         return;
       case "tool_approval_requested":
+        if (event.path?.length) return;
         this.#card(event, at).ask(event.arguments);
         this.callbacks.announce(`${event.toolName} asks whether it may.`);
         return;
       case "tool_approval_resolved":
+        if (event.path?.length) return;
         this.#card(event, at).markDecided(event.approved);
         return;
       case "tool_execution_start":

@@ -14,7 +14,7 @@ pub use choices::{
     ToolExecutionPolicy,
 };
 pub use model::{Model, ModelName};
-pub use rules::{ArgumentValidator, ConvertToLlm, ResultTexts, Rules};
+pub use rules::{ArgumentValidator, ConvertToLlm, DEEPEST_NESTING, ResultTexts, Rules};
 pub use turn::TurnOptions;
 
 use crate::data::json::Map;
@@ -112,6 +112,7 @@ impl AgentLoopConfig {
                 session_state: Map::new(),
                 agent_name: "".into(),
                 transfer_chain: Vec::new(),
+                max_depth: 8,
                 max_transfer_depth: 5,
             },
             ports: Ports {

@@ -23,6 +23,9 @@ pub type ConvertToLlm = dyn Fn(&AgentMessage) -> Result<Option<LlmMessage>, Stri
 /// Checks arguments against a tool's schema. The model is shown the error.
 pub type ArgumentValidator = dyn Fn(&ToolSpec, &ToolCallBlock) -> Result<(), String>;
 
+/// How deep sub-agents may be nested at most: a checkpoint that holds them must be one that readers of JSON accept.
+pub const DEEPEST_NESTING: usize = 16;
+
 /// Everything that is decided inside a step: plain values and synchronous functions.
 #[derive(Clone)]
 pub struct Rules {
@@ -104,6 +107,8 @@ pub struct Rules {
     pub agent_name: Rc<str>,
     /// The agents that transferred the conversation before, oldest first.
     pub transfer_chain: Vec<String>,
+    /// How deep sub-agents may be nested: 8 by default, at most [`DEEPEST_NESTING`]. The outermost run says so.
+    pub max_depth: u32,
     /// How long the chain of transfers may become; 5 by default.
     pub max_transfer_depth: usize,
 }

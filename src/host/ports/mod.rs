@@ -12,6 +12,7 @@ pub use hooks::{AgentHook, HookCall, HookStages};
 use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::TurnOptions;
+use crate::host::tool::Nesting;
 use crate::rules::approval::ToolDecision;
 use crate::rules::policy::Transform;
 use crate::rules::stream::{AssistantMessageEvent, MAX_ANSWER, ModelRequest};
@@ -27,12 +28,15 @@ pub struct AgentRunContext {
     pub session_id: Rc<str>,
     /// What the host has started the run with, such as a user's id: an object. Checkpoints hold it.
     pub metadata: Option<RawJson>,
+    /// How deep the run is inside others. The limit of a run that nobody called is that of its rules.
+    pub nesting: Nesting,
 }
 
 impl AgentRunContext {
     /// Creates a context from the two ids.
     pub fn new(run_id: &str, session_id: &str) -> Self {
-        AgentRunContext { run_id: run_id.into(), session_id: session_id.into(), metadata: None }
+        let (run_id, session_id) = (run_id.into(), session_id.into());
+        AgentRunContext { run_id, session_id, metadata: None, nesting: Nesting::default() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tools: how a tool is described to the model, what the engine knows about it, and how it runs.
 
+mod child;
 mod result;
 mod updates;
 
@@ -7,6 +8,7 @@ use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 
+pub use child::{ChildEvent, ChildRun, Nesting};
 pub use result::{AgentToolResult, ToolOutcome, Transfer};
 pub use updates::{Progress, Updates};
 
@@ -43,6 +45,9 @@ pub struct ToolSpec {
     pub max_result_bytes: Option<u64>,
     /// Whether a call that was running when a checkpoint was taken may be run again.
     pub idempotent: bool,
+    /// Whether the tool runs an agent. A call that was running when a checkpoint was taken then goes on from the checkpoint of
+    /// that agent: [`ToolContext::checkpoint`].
+    pub is_sub_agent: bool,
     /// Whether a failure ends the run instead of becoming an error result.
     pub fatal: bool,
     /// With [`ToolExecutionPolicy::Priority`](crate::host::config::ToolExecutionPolicy): higher runs first.
@@ -58,6 +63,7 @@ impl ToolSpec {
             timeout_ms: None,
             max_result_bytes: None,
             idempotent: false,
+            is_sub_agent: false,
             fatal: false,
             priority: 0,
         }
@@ -89,6 +95,10 @@ pub struct ToolContext {
     pub metadata: Option<RawJson>,
     /// The arguments, a JSON object that fits the schema.
     pub arguments: RawJson,
+    /// How deep the run is inside others.
+    pub nesting: Nesting,
+    /// The checkpoint of the agent inside this call, if the call goes on from one: a JSON object.
+    pub checkpoint: Option<RawJson>,
     /// Is cancelled when the call is no longer wanted.
     pub cancel: CancelToken,
     /// Reports progress.

@@ -4,13 +4,15 @@ use std::rc::Rc;
 
 use crate::data::json::{RawJson, Value};
 
+use super::child::{ChildEvent, ChildRun};
+
 /// What a tool reports while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Any JSON: becomes a `tool_execution_update` event.
     Update(RawJson),
-    /// An event of an agent that runs inside the tool, as JSON: becomes a `subagent_event`.
-    Event(RawJson),
+    /// An event of an agent that runs inside the tool: becomes a `subagent_event`.
+    Event(ChildEvent),
 }
 
 /// Reports the progress of one call. At most 128 updates wait; beyond that, the two oldest are joined.
@@ -22,6 +24,8 @@ struct UpdateQueue {
     waiting: std::cell::RefCell<std::collections::VecDeque<Update>>,
     waker: std::cell::RefCell<Option<std::task::Waker>>,
     closed: std::cell::Cell<bool>,
+    /// The run of an agent inside the call.
+    child: std::cell::RefCell<Option<Rc<dyn ChildRun>>>,
     /// Shared by the calls of a run: something was shown.
     has_progress: Rc<std::cell::Cell<bool>>,
 }
@@ -29,7 +33,7 @@ struct UpdateQueue {
 enum Update {
     Text(String),
     Json(RawJson),
-    Event(RawJson),
+    Event(ChildEvent),
 }
 
 const UPDATES_WAITING: usize = 128;
@@ -59,8 +63,20 @@ impl Updates {
 
     /// Reports an event of an agent that runs inside the tool. Events are never joined: whoever reports many must let the
     /// loop emit them in between.
-    pub fn event(&self, event: RawJson) {
+    pub fn event(&self, event: ChildEvent) {
         self.push(Update::Event(event));
+    }
+
+    /// Makes the run of an agent inside this call known: it is in the checkpoints of the run around it, its questions are
+    /// answered there, and it ends before the call does.
+    pub fn attach(&self, child: Rc<dyn ChildRun>) {
+        if !self.0.closed.get() {
+            *self.0.child.borrow_mut() = Some(child);
+        }
+    }
+
+    pub(crate) fn child(&self) -> Option<Rc<dyn ChildRun>> {
+        self.0.child.borrow().clone()
     }
 
     fn push(&self, update: Update) {
@@ -94,6 +110,8 @@ impl Updates {
 
     pub(crate) fn close(&self) {
         self.0.closed.set(true);
+        // They refer to each other.
+        self.0.child.take();
     }
 }
 

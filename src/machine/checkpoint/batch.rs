@@ -6,11 +6,12 @@ use crate::data::json::{ObjectWriter, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::host::tool::Transfer;
 use crate::words::error::{ErrorInfo, ErrorKind};
-use crate::words::message::AgentMessage;
+use crate::words::message::{AgentMessage, Usage};
 
 use crate::machine::batch::{Asked, Batch, BatchCall, CallStatus, Ending, new_batch};
 use crate::machine::checkpoint::long;
 use crate::machine::checkpoint::part::Part;
+use crate::machine::children::ChildState;
 use crate::machine::history::History;
 use crate::machine::output::EffectId;
 use crate::machine::phase::StoredAnswer;
@@ -120,6 +121,7 @@ impl BatchCall {
             question.end();
         }
         object.optional("given", &self.given);
+        object.optional("childUsage", &self.child.as_ref().map(|child| child.counted));
         object.optional("announced", &self.announced.then_some(true));
         object.optional("result", &self.result.clone().filter(|_| uncommitted));
         object.end();
@@ -139,6 +141,8 @@ impl BatchCall {
             at: question.number_at("askedAt").unwrap_or_default(),
         });
         self.given = part.get("given").map(ToJson::to_raw);
+        let counted: Option<Usage> = part.optional("childUsage");
+        self.child = counted.map(|counted| Box::new(ChildState { counted, ..ChildState::default() }));
         self.announced = part.flag("announced");
         self.executed = part.flag("executed");
         self.status = match part.word("status") {

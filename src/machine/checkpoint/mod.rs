@@ -13,10 +13,11 @@ use crate::data::json::{ObjectWriter, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
+use crate::host::tool::Nesting;
 use crate::rules::approval::{ApprovalEntry, ApprovalState};
 use crate::rules::stream::{Assembler, ModelRequest};
 use crate::words::event::{AgentEvent, RunStopReason};
-use crate::words::message::AgentMessage;
+use crate::words::message::{AgentMessage, Usage};
 
 use super::batch::{Asked, Batch, BatchCall, CallStatus};
 use super::checkpoint::answer::{read_stage, write_stage};
@@ -42,6 +43,9 @@ impl LoopState {
         let mut usage = self.tally.usage;
         usage.add(&self.turn.shown.usage.totalled());
         run.field("usage", &usage).field("elapsedMs", &elapsed);
+        if self.tally.children != Usage::default() {
+            run.field("childrenUsage", &self.tally.children);
+        }
         run.optional("model", &self.provider.model).optional("output", &self.structured.output);
         run.field("outputTries", &self.structured.tries);
         let mut cache = ObjectWriter::new(run.key("cache"));
@@ -141,6 +145,7 @@ impl LoopState {
         state.tally.turns = run.int("turns");
         state.tally.pauses = run.int("pauses");
         state.tally.usage = run.read("usage");
+        state.tally.children = run.optional("childrenUsage").unwrap_or_default();
         state.timing.restored = Some(run.long("elapsedMs"));
         state.provider.model = run.get("model").and_then(Value::as_str).map(Rc::from);
         state.structured.output = run.get("output").map(ToJson::to_raw);
@@ -229,6 +234,7 @@ fn read_context(run: &Part<'_>) -> AgentRunContext {
         run_id: run.word("runId").into(),
         session_id: run.word("sessionId").into(),
         metadata: metadata.map(ToJson::to_raw),
+        nesting: Nesting::default(),
     }
 }
 

@@ -16,6 +16,7 @@ mod write;
 
 pub use delta::{Delta, DeltaKind};
 pub use reasons::{DecisionSource, RunStopReason, TurnEndReason};
+pub use write::write_usage;
 
 use std::rc::Rc;
 
@@ -52,6 +53,8 @@ pub enum AgentEvent {
         stop_reason: RunStopReason,
         /// The tokens used by the whole run.
         usage: Usage,
+        /// The usage of the run without that of its sub-agents, if it had any.
+        own_usage: Option<Usage>,
         /// The number of turns that called the model.
         turns: u32,
         /// The error, if the stop reason is error or aborted.
@@ -104,6 +107,8 @@ pub enum AgentEvent {
         arguments: RawJson,
         /// When the question was asked, in milliseconds since 1970.
         asked_at: u64,
+        /// The calls that led to the sub-agent that asks; empty for the agent itself.
+        path: Vec<String>,
     },
     /// A call has been decided.
     ToolApprovalResolved {
@@ -117,6 +122,8 @@ pub enum AgentEvent {
         approved: bool,
         /// Who decided.
         by: DecisionSource,
+        /// The calls that led to the sub-agent that asks; empty for the agent itself.
+        path: Vec<String>,
     },
     /// A tool starts to run.
     ToolExecutionStart {
@@ -212,6 +219,8 @@ pub enum AgentEvent {
     SubagentEvent {
         /// The id of the tool's call.
         call_id: String,
+        /// The calls that led to the agent that emitted it: this one, and those inside it.
+        path: Vec<String>,
         /// The event.
         event: RawJson,
     },

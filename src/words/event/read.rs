@@ -37,6 +37,7 @@ fn run_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Strin
             messages: Vec::from_json(event.any("messages"))?,
             stop_reason: RunStopReason::from_word(&event.text("stopReason")).unwrap_or(RunStopReason::Error),
             usage: Usage::from_json(event.any("usage"))?,
+            own_usage: event.any("usage").get("own").map(Usage::from_json).transpose()?,
             turns: event.index("turns"),
             error: event.maybe("error")?,
         },
@@ -67,6 +68,7 @@ fn tool_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Stri
             tool_name: event.text("toolName"),
             arguments: event.raw("arguments"),
             asked_at: event.number("askedAt"),
+            path: event.path(),
         },
         "tool_approval_resolved" => AgentEvent::ToolApprovalResolved {
             id: event.text("id"),
@@ -74,6 +76,7 @@ fn tool_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Stri
             tool_name: event.text("toolName"),
             approved: event.flag("approved"),
             by: DecisionSource::from_word(&event.text("by")).unwrap_or(DecisionSource::Abort),
+            path: event.path(),
         },
         "tool_execution_start" => AgentEvent::ToolExecutionStart {
             call_id: event.text("callId"),
@@ -124,9 +127,11 @@ fn other_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Str
         "transfer_initiated" => {
             AgentEvent::TransferInitiated { to: event.text("to"), reason: event.optional("reason") }
         }
-        "subagent_event" => {
-            AgentEvent::SubagentEvent { call_id: event.text("callId"), event: event.raw("event") }
-        }
+        "subagent_event" => AgentEvent::SubagentEvent {
+            call_id: event.text("callId"),
+            path: event.path(),
+            event: event.raw("event"),
+        },
         "custom" => AgentEvent::Custom { name: event.text("name"), payload: event.raw("payload") },
         _ => return Ok(None),
     }))
@@ -159,6 +164,10 @@ impl Members<'_> {
 
     fn flag(&self, key: &str) -> bool {
         self.0.flag_at(key).unwrap_or_default()
+    }
+
+    fn path(&self) -> Vec<String> {
+        self.0.list_at("path").iter().filter_map(|call_id| call_id.as_str().map(str::to_owned)).collect()
     }
 
     fn raw(&self, key: &str) -> RawJson {

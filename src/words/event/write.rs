@@ -2,6 +2,8 @@
 
 use crate::data::json::{ObjectWriter, ToJson};
 
+use crate::words::message::Usage;
+
 use super::{AgentEvent, CompactionReport};
 
 impl AgentEvent {
@@ -14,9 +16,10 @@ impl AgentEvent {
                 object.field("turnIndex", turn_index).optional("partialMessage", partial_message);
                 object.field("pendingApprovals", pending_approvals).field("runningTools", running_tools);
             }
-            AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
+            AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error } => {
                 object.field("messages", messages).field("stopReason", stop_reason.as_str());
-                object.field("usage", usage).field("turns", turns).optional("error", error);
+                write_usage(usage, own_usage.as_ref(), object);
+                object.field("turns", turns).optional("error", error);
             }
             AgentEvent::TurnStart { turn_index } => drop(object.field("turnIndex", turn_index)),
             AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
@@ -55,8 +58,8 @@ impl AgentEvent {
             AgentEvent::TransferInitiated { to, reason } => {
                 object.field("to", to).optional("reason", reason);
             }
-            AgentEvent::SubagentEvent { call_id, event } => {
-                object.field("callId", call_id).field("event", event);
+            AgentEvent::SubagentEvent { call_id, path, event } => {
+                object.field("callId", call_id).field("path", path).field("event", event);
             }
             AgentEvent::Custom { name, payload } => {
                 object.field("name", name).field("payload", payload);
@@ -67,16 +70,18 @@ impl AgentEvent {
     fn write_tool_members(&self, object: &mut ObjectWriter<'_>) {
         match self {
             AgentEvent::ToolCallsProposed { calls } => drop(object.field("calls", calls)),
-            AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, asked_at } => {
+            AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, asked_at, path } => {
                 object.field("id", id).field("callId", call_id).field("toolName", tool_name);
                 object.field("arguments", arguments).field("askedAt", asked_at);
+                write_path(path, object);
             }
             AgentEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
                 object.field("callId", call_id).field("toolName", tool_name).field("arguments", arguments);
             }
-            AgentEvent::ToolApprovalResolved { id, call_id, tool_name, approved, by } => {
+            AgentEvent::ToolApprovalResolved { id, call_id, tool_name, approved, by, path } => {
                 object.field("id", id).field("callId", call_id).field("toolName", tool_name);
                 object.field("approved", approved).field("by", by.as_str());
+                write_path(path, object);
             }
             AgentEvent::ToolExecutionUpdate { call_id, tool_name, update } => {
                 object.field("callId", call_id).field("toolName", tool_name).field("update", update);
@@ -87,6 +92,20 @@ impl AgentEvent {
             }
             _ => {}
         }
+    }
+}
+
+/// Writes the usage of a run; `own` is what it is without that of its sub-agents.
+pub fn write_usage(usage: &Usage, own: Option<&Usage>, object: &mut ObjectWriter<'_>) {
+    let mut inner = ObjectWriter::new(object.key("usage"));
+    usage.write_members(&mut inner);
+    inner.optional("own", &own.copied());
+    inner.end();
+}
+
+fn write_path(path: &Vec<String>, object: &mut ObjectWriter<'_>) {
+    if !path.is_empty() {
+        object.field("path", path);
     }
 }
 

@@ -38,6 +38,22 @@ impl Usage {
         }
     }
 
+    /// What there is beyond another usage.
+    #[must_use]
+    pub fn beyond(&self, other: &Usage) -> Self {
+        let beyond =
+            |own: Option<u64>, other: Option<u64>| own.map(|own| own.saturating_sub(other.unwrap_or(0)));
+        Usage {
+            input: self.input.saturating_sub(other.input),
+            output: self.output.saturating_sub(other.output),
+            cache_read: self.cache_read.saturating_sub(other.cache_read),
+            cache_write: self.cache_write.saturating_sub(other.cache_write),
+            reasoning: beyond(self.reasoning, other.reasoning),
+            total: self.total.saturating_sub(other.total),
+            cost: self.cost.map(|cost| cost.saturating_sub(other.cost.unwrap_or_default())),
+        }
+    }
+
     /// Returns the same usage, with `total` computed from the parts if it was not reported.
     #[must_use]
     pub fn totalled(mut self) -> Self {

@@ -93,7 +93,7 @@ impl Grammar {
                     turn.lanes.values_mut().for_each(|lane| lane.restored = true);
                 }
             }
-            AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } => {
+            AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error, .. } => {
                 ensure!(self, self.turn.is_none(), "the run ends in a turn".to_owned());
                 let failed = matches!(stop_reason, RunStopReason::Error | RunStopReason::Aborted);
                 ensure!(self, failed == error.is_some(), format!("{stop_reason:?} with error {error:?}"));

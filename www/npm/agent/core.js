@@ -2,7 +2,8 @@
 // The implementation of an agent, behind the public class `Agent`: it puts the parts together, begins and ends
 // runs, and writes checkpoints.
 
-import { openQuestions } from "../checkpoint/questions.js";
+import { allQuestions } from "../checkpoint/questions.js";
+import { fromCheckpoint } from "../checkpoint/read.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
@@ -10,7 +11,7 @@ import { complain, hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribe
 import { checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
-import { AROUND, SCOPE } from "../tools/subagent.js";
+import { INSIDE } from "../tools/subagent.js";
 import { History } from "./history.js";
 import { Receipts } from "./receipts.js";
 import { Runs } from "./runs.js";
@@ -20,10 +21,9 @@ import { Thrown } from "./thrown.js";
 
 /** @import { AgentError } from "../shared.js" */
 /** @import { AgentMessage, Input, JsonSchema, Model, RunOptions, StandardSchema, SteerOptions, StreamOptions, ToolDecision } from "../index.js" */
-/** @import { Scope } from "../boundary/engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
-/** @import { Around } from "../tools/subagent.js" */
+/** @import { Inside } from "../tools/subagent.js" */
 
 export class Core {
   /**
@@ -44,6 +44,8 @@ export class Core {
     this.runs = new Runs();
     this.thrown = new Thrown();
     this.registration = new Registration(this);
+    /** Answers to questions of a checkpoint, asked by agents inside calls that have not gone on yet. @type {[string, [string, ToolDecision][]][]} */
+    this.earlyAnswers = [];
     this.disposed = false;
     // Fails here if they are no JSON.
     this.settings.toJson();
@@ -79,23 +81,35 @@ export class Core {
     if (prompts && runs.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
     if (registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
     runs.unread?.drop();
-    const inherited = /** @type {{ [SCOPE]?: Scope, [AROUND]?: Around }} */ (options);
-    registration.join(inherited[SCOPE]);
-    if (inherited[AROUND]) {
-      this.settings.inherit(inherited[AROUND]);
+    const inside = insideOf(options);
+    registration.join(inside?.scope);
+    if (inside) {
+      this.settings.inherit(inside.around);
       registration.configure();
     }
     this.thrown.clear();
     session.id ??= this.host.id();
-    runs.current = new Driver(this, prompts, options);
-    return runs.current.run;
+    const driver = (runs.current = new Driver(this, prompts, options));
+    inside?.adopt(driver);
+    return driver.run;
   }
 
   /** Starts a run without a prompt. @param {RunOptions} [options] */
   continue(options) {
+    const inside = insideOf(options);
+    if (inside?.checkpoint && !this.runs.current) this.#takeOver(inside);
     const reason = this.runs.current ? undefined : this.whyCannotContinue();
     if (reason) throw misuse(reason);
     return this.run(null, options);
+  }
+
+  /** Becomes the agent of a checkpoint, in place of what it was. @param {Inside} inside */
+  #takeOver({ checkpoint, scope }) {
+    const read = fromCheckpoint(checkpoint);
+    if (this.registration.handle !== 0 || this.history.messages.length > 0) this.reset();
+    this.registration.join(scope);
+    this.history.messages = read.messages;
+    this.restore(read);
   }
 
   /** Returns why there is nothing to continue, if so. */
@@ -153,7 +167,11 @@ export class Core {
     const [missing] = decided.find((_, i) => ids[i] === undefined) ?? [];
     if (missing === undefined && new Set(ids).size === ids.length) {
       // A second answer is posted too: the run refuses it, and the listeners hear of it.
-      registration.postDecisions(Object.fromEntries(decided.map(([, decision], i) => [ids[i], decision])), true);
+      const answers = decided.map(([, decision], i) => /** @type {[string, ToolDecision]} */ ([ids[i], decision]));
+      const callOf = (/** @type {string} */ id) => approvals.questions.get(id)?.path[0];
+      const own = answers.filter(([id]) => callOf(id) === undefined);
+      if (own.length > 0 || answers.length === 0) registration.postDecisions(Object.fromEntries(own), true);
+      for (const callId of new Set(answers.map(([id]) => callOf(id)))) if (callId !== undefined) this.#answerInside(callId, answers.filter(([id]) => callOf(id) === callId));
       return approvals.answer(ids);
     }
     if (!runs.current && !runs.restored?.run) return false;
@@ -164,6 +182,11 @@ export class Core {
     if (runs.current?.engineRun.handle === 0) runs.current.early.push(post);
     else post();
     return isParked;
+  }
+
+  /** Answers questions of the agent inside a call, or of those inside that. @param {string} callId @param {[string, ToolDecision][]} answers */
+  #answerInside(callId, answers) {
+    if (!this.runs.current?.children?.answer(callId, answers)) this.earlyAnswers.push([callId, answers]);
   }
 
   clearQueues() {
@@ -217,6 +240,7 @@ export class Core {
     registration.forget();
     runs.unread?.drop();
     this.approvals.replace([]);
+    this.earlyAnswers = [];
     this.receipts.settleAll({ delivered: false, reason: "cleared" });
     this.session.reset();
     registration.reset();
@@ -255,7 +279,7 @@ export class Core {
     // If the engine is ready, errors surface at once.
     const ready = registration.ready();
     if (ready instanceof Promise) ready.catch(() => {});
-    for (const question of openQuestions(state.run, this.history.messages)) this.approvals.add(question);
+    for (const question of allQuestions(state, this.history.messages, (name) => this.settings.tools.hasSubAgent(name))) this.approvals.add(question);
   }
 
   /** The state from a checkpoint that the engine must take over, as JSON. */
@@ -286,7 +310,10 @@ export class Core {
   /** The agent without a run in progress. */
   idleCheckpoint() {
     const state = this.registration.checkpoint(this.host.now()) ?? this.unregisteredState();
-    const { runId, options } = this.runs.restored ?? {};
-    return this.envelope({ ...state, ...(options && { options }) }, runId);
+    const { runId, options, children } = this.runs.restored ?? {};
+    return this.envelope({ ...state, ...(options && { options }), ...(children && { children }) }, runId);
   }
 }
+
+/** @param {object | undefined} options of a run @returns {Inside | undefined} */
+const insideOf = (options) => /** @type {{ [INSIDE]?: Inside }} */ (options)?.[INSIDE];

@@ -3,7 +3,8 @@
 
 import { FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
 import { loadingReducers } from "../context/reducers.js";
-import { jsonOf, withoutInfinity } from "../shared.js";
+import { jsonOf, misuse, shownOf, withoutInfinity } from "../shared.js";
+import { DEEPEST_NESTING } from "../checkpoint/questions.js";
 import { setupOf } from "../models/setup.js";
 import { ModelList } from "../models/list.js";
 import { ToolSet } from "../tools/set.js";
@@ -19,7 +20,8 @@ export class Settings {
     this.systemPrompt = options.systemPrompt ?? "";
     this.streamOptions = options.streamOptions;
     /** What stands around execution. @type {Around} */
-    this.around = { wrapTool: options.wrapTool, wrapModel: options.wrapModel, path: [] };
+    this.around = { wrapTool: options.wrapTool, wrapModel: options.wrapModel, path: [], maxDepth: options.maxDepth ?? 8 };
+    if (this.around.maxDepth > DEEPEST_NESTING) throw misuse(`\`maxDepth\` must be at most ${DEEPEST_NESTING}, got ${shownOf(options.maxDepth)}`);
     this.output = new StructuredOutput(options.output);
     // In the loop of the specification, two tools may share a name.
     this.tools = new ToolSet(options.tools, once);
@@ -39,7 +41,7 @@ export class Settings {
   /** Takes over what stands around the execution of the agent that calls this one, where this one has nothing of its own. @param {Around} around */
   inherit(around) {
     const { wrapTool = around.wrapTool, wrapModel = around.wrapModel } = this.options;
-    this.around = { wrapTool, wrapModel, path: around.path };
+    this.around = { ...around, wrapTool, wrapModel };
   }
 
   toJson() {

@@ -6,7 +6,7 @@ import { AgentError, kindOf, misuse, textOf } from "../shared.js";
 import { needStack } from "./stack.js";
 import { withoutSecrets } from "../agent/without-secrets.js";
 
-/** @import { ErrorInfo, JsonValue } from "../index.js" */
+/** @import { AgentEvent, ErrorInfo, JsonValue } from "../index.js" */
 /** @import { Engine } from "./engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Driver } from "../run/driver.js" */
@@ -114,7 +114,8 @@ export class EngineRun {
    * @param {number} slot
    */
   cancel(slot) {
-    const { abortion } = this.run;
+    const { abortion, children } = this.run;
+    children?.cancel(slot);
     const effect = this.slots.get(slot);
     this.slots.delete(slot);
     if (!effect || effect.complete) return;
@@ -152,12 +153,14 @@ export class EngineRun {
     const text = isText ? answer : (JSON.stringify(answer) ?? "null");
     if (!this.#fits(text)) return this.reject(slot, new AgentError(NO_ROOM), false);
     this.slots.delete(slot);
+    this.run.children?.end(slot);
     this.#post((glue) => glue.resolve(this.handle, slot, text, isText), when);
   }
 
   /** @param {number} slot @param {unknown} error @param {boolean} [isKey] whether it was thrown instead of a key */
   reject(slot, error, isKey) {
     if (!this.slots.delete(slot)) return;
+    this.run.children?.end(slot);
     if (isKey) this.#note(slot, error);
     else this.run.core.thrown.note(error);
     this.#post((glue) => glue.reject(this.handle, slot, textOf(error)));
@@ -185,16 +188,31 @@ export class EngineRun {
 
   // ---- tools
 
-  /** @param {number} slot @param {string} event JSON */
-  subagentEvent(slot, event) {
-    if (this.slots.has(slot) && this.#fits(event)) this.#post((glue) => glue.subagent_event(this.handle, slot, event));
+  /**
+   * An agent inside a tool has emitted an event. The engine takes it when that agent has said what it has to say: it may be in
+   * the middle of it, and then it could not be ended.
+   * @param {number} slot @param {string} path the calls inside this one that led to it: JSON, or nothing @param {string} event JSON
+   * @param {boolean} keepsQuestions
+   */
+  subagentEvent(slot, path, event, keepsQuestions) {
+    if (this.slots.has(slot) && this.#fits(event)) this.#post((glue) => glue.subagent_event(this.handle, slot, path, event, keepsQuestions), "soon");
+  }
+
+  /**
+   * The same for a call that has its result already. Returns the events for the listeners.
+   * @param {string} callId @param {string} path @param {string} event JSON @param {boolean} keepsQuestions @returns {AgentEvent[]}
+   */
+  lateSubagentEvent(callId, path, event, keepsQuestions) {
+    const { runId } = this.run;
+    const told = this.#call((glue) => glue.late_subagent_event(this.handle, callId, path, event, keepsQuestions));
+    return JSON.parse(told || "[]").map((/** @type {object} */ event) => ({ ...event, runId }));
   }
 
   /** @param {number} slot @param {string} update JSON */
   update(slot, update) {
     needStack();
     // Updates that arrive together are delivered together.
-    if (this.slots.has(slot) && this.#fits(update)) this.#post((glue) => glue.update(this.handle, slot, update), this.run.poller.isWaiting ? "soon" : "now");
+    if (this.slots.has(slot) && this.#fits(update)) this.#post((glue) => glue.update(this.handle, slot, update), this.run.poller.isWaiting || this.run.children?.isDelivering(slot) ? "soon" : "now");
   }
 
   /**

@@ -83,6 +83,12 @@ export interface Calls {
   input(size: number): number;
   
   /**
+   * An agent inside a call whose effect is gone emits an event while it is ended. Returns a list of the events that the
+   * listeners are told.
+   */
+  late_subagent_event(handle: number, call_id: string, path: string, event: string, keeps_questions: boolean): string;
+  
+  /**
    * Posts a command (JSON, as in a checkpoint) to an agent.
    */
   post_command(agent: number, command: string): void;
@@ -150,9 +156,10 @@ export interface Calls {
   stream_event(handle: number, slot: number, event: string): void;
   
   /**
-   * An agent inside a tool emits an event, as JSON.
+   * An agent inside a tool emits an event, as JSON. `path` is a list of the ids of the calls inside this one that led to it, or
+   * empty. With `keeps_questions`, its questions are not those of the agent around it.
    */
-  subagent_event(handle: number, slot: number, event: string): void;
+  subagent_event(handle: number, slot: number, path: string, event: string, keeps_questions: boolean): void;
   
   /**
    * Takes the body of a request to send. Later calls return nothing.

@@ -2,14 +2,14 @@
 // The format of checkpoints (CheckpointEnvelopeV1), whose messages every reader of the format understands. The native
 // half is src/checkpoint/ of the crate; each half reads what the other writes.
 
-/** @import { AgentEvent, AgentMessage, JsonValue, RunOptions, ToolCallBlock, TurnOptions, ToolResultMessage, Usage } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, Checkpoint, JsonValue, RunOptions, ToolCallBlock, TurnOptions, ToolResultMessage, Usage } from "../index.js" */
 /**
  * A run in a checkpoint, as far as the facade reads it.
  * @typedef {object} EngineRunState
  * @property {string} runId
  * @property {number} turnIndex
  * @property {{ open: boolean, messageOpen: boolean }} turn
- * @property {{ kind: string, place?: number, calls?: { result?: ToolResultMessage }[] }} phase
+ * @property {{ kind: string, place?: number, calls?: { callId: string, status: string, result?: ToolResultMessage }[] }} phase
  * @property {{ entries?: { state: string, call?: ToolCallBlock }[] }} [table] of approvals
  */
 /**
@@ -25,6 +25,7 @@
  * @property {TurnOptions & Pick<RunOptions, "metadata">} [options] of a run that has not begun
  * @property {EngineRunState} [run]
  * @property {AgentEvent[]} [untold] events that were never delivered
+ * @property {{ [callId: string]: Checkpoint }} [children] the agents inside the calls that run
  * @property {AgentMessage[]} [appended] messages that belong to the history and are not in it yet
  */
 /** @typedef {EngineState & { runId: string | undefined }} RestoredRun */

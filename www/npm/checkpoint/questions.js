@@ -1,10 +1,12 @@
 // @ts-check
 // The open questions of a checkpoint. What they show is taken from where the engine takes what it would run.
 
+import { misuse } from "../shared.js";
 import { callText } from "../rules/rules.js";
+import { fromCheckpoint } from "./read.js";
 
 /** @import { AgentEvent, AgentMessage, Question } from "../index.js" */
-/** @import { EngineRunState } from "./format.js" */
+/** @import { EngineRunState, EngineState } from "./format.js" */
 
 /** @param {any} value @returns {any[]} */
 const listOf = (value) => (Array.isArray(value) ? value : []);
@@ -21,6 +23,28 @@ export function openQuestions(run, messages) {
     const block = blocks.find(({ callId }) => callId === call?.callId);
     return id && block && call.status !== "done" && pending.has(block.callId) ? { ...block, arguments: call.arguments ?? block.arguments, id, kind: "tool", path: [], askedAt } : [];
   });
+}
+
+/** How deep agents may be inside each other in a checkpoint. */
+export const DEEPEST_NESTING = 16;
+
+/**
+ * The open questions of a run and of the agents inside its calls.
+ * @param {EngineState} state @param {readonly AgentMessage[]} messages @param {(tool: string) => boolean} isSubAgent
+ * @param {string[]} [path] @returns {Question[]}
+ */
+export function allQuestions({ run, children = {} }, messages, isSubAgent, path = []) {
+  if (path.length > DEEPEST_NESTING) throw misuse("invalid checkpoint payload: its sub-agents are nested too deep");
+  const blocks = listOf(/** @type {any} */ (messages[run?.phase?.place ?? -1])?.content);
+  const own = openQuestions(run, messages).map((question) => ({ ...question, path }));
+  const inside = listOf(run?.phase?.calls).flatMap(({ callId, status }) => {
+    const tool = blocks.find((block) => block.callId === callId)?.toolName;
+    if (status !== "running" || !Object.hasOwn(children, callId) || !isSubAgent(tool)) return [];
+    const { state, messages: said } = fromCheckpoint(children[callId]);
+    // Which tools the agents inside have is known when they are made.
+    return state ? allQuestions(state, said, () => true, [...path, callId]) : [];
+  });
+  return [...own, ...inside];
 }
 
 /**

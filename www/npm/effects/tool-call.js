@@ -76,7 +76,7 @@ class ToolContext {
       set: (/** @type {string} */ key, /** @type {JsonValue} */ value) => engineRun.setState(slot, key, stateText(value)),
       delete: (/** @type {string} */ key) => engineRun.setState(slot, key, undefined),
     };
-    setParent(this, { scope: core.registration.scope, around: run.around, callId, metadata: run.metadata, emit: (event) => engineRun.subagentEvent(slot, JSON.stringify(event)) });
+    setParent(this, { run, slot, callId });
     this.update = (/** @type {unknown} */ partial) => {
       if (!state.aborted) engineRun.update(slot, updateText(partial));
     };

@@ -1,6 +1,8 @@
 // @ts-check
 // The open questions of a run, as far as its listeners were told.
 
+import { misuse } from "../errors/errors.js";
+
 /** @import { AgentEvent, Question } from "../index.js" */
 
 /** What waits for a decision anywhere in this process: the names of the tools by the ids of the questions. @type {Map<string, string>} */
@@ -12,6 +14,8 @@ export class PendingApprovals {
     this.questions = new Map();
     /** The id of the last question about each call. @type {Map<string, string>} */
     this.byCall = new Map();
+    /** How many of them are those of agents inside calls. */
+    this.inside = 0;
     /** The questions to which an answer was posted. @type {Set<string | undefined>} */
     this.answered = new Set();
   }
@@ -19,9 +23,10 @@ export class PendingApprovals {
   /** @param {AgentEvent} event */
   take(event) {
     if (event.type === "tool_approval_requested") {
-      const { id, callId, toolName, askedAt } = event;
-      this.add({ type: "tool_call", callId, toolName, arguments: event.arguments, id, kind: "tool", path: [], askedAt });
+      const { id, callId, toolName, askedAt, path = [] } = event;
+      this.add({ type: "tool_call", callId, toolName, arguments: event.arguments, id, kind: "tool", path, askedAt });
     } else if (event.type === "tool_approval_resolved") this.#remove(idOf(event));
+    else if (event.type === "tool_execution_end") this.endCall(event.callId);
     else if (event.type === "run_resumed") {
       const open = new Set(event.pendingApprovals.map(idOf));
       for (const id of this.questions.keys()) if (!open.has(id)) this.#remove(id);
@@ -32,15 +37,24 @@ export class PendingApprovals {
   /** @param {Question} question */
   add(question) {
     const id = idOf(question);
+    if (this.questions.get(id)?.path?.length) this.inside--;
     this.questions.set(id, { ...question, id });
     undecided.set(id, question.toolName);
-    this.byCall.set(question.callId, id);
+    if (question.path?.length) this.inside++;
+    else this.byCall.set(question.callId, id);
+  }
+
+  /** Nothing inside a call that has its result is open. @param {string} callId */
+  endCall(callId) {
+    if (this.inside === 0) return;
+    for (const [id, { path }] of this.questions) if (path?.[0] === callId) this.#remove(id);
   }
 
   /** @param {string} id */
   #remove(id) {
     const question = this.questions.get(id);
-    if (question && this.byCall.get(question.callId) === id) this.byCall.delete(question.callId);
+    if (question?.path?.length) this.inside--;
+    else if (question && this.byCall.get(question.callId) === id) this.byCall.delete(question.callId);
     this.questions.delete(id);
     this.answered.delete(id);
     undecided.delete(id);
@@ -49,13 +63,22 @@ export class PendingApprovals {
   /** Replaces all. @param {readonly Question[]} questions */
   replace(questions) {
     for (const id of this.questions.keys()) undecided.delete(id);
+    this.inside = 0;
     for (const list of [this.questions, this.byCall, this.answered]) list.clear();
     questions.forEach((question) => this.add(question));
   }
 
-  /** The id of the open question with this id, or about the call with this id. @param {string} key @param {boolean} [byId] only the former */
+  /**
+   * The id of the open question with this id, or about the call with this id: one of the agent itself, or else the only one inside.
+   * @param {string} key @param {boolean} [byId] only the former
+   */
   idOf(key, byId) {
-    return this.questions.has(key) ? key : byId ? undefined : this.byCall.get(key);
+    if (this.questions.has(key) || byId) return this.questions.has(key) ? key : undefined;
+    const own = this.byCall.get(key);
+    if (own !== undefined || this.inside === 0) return own;
+    const [first, second] = this.list().filter(({ callId }) => callId === key);
+    if (second) throw misuse(`several agents ask about a call \`${key}\`; answer by the id of the question: agent.resolve(id, …)`);
+    return first?.id;
   }
 
   /** Notes that answers are posted together. Returns whether each is the first one; otherwise none counts. @param {(string | undefined)[]} ids */

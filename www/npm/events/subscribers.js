@@ -20,12 +20,14 @@ export class Subscribers {
     this.next = 1;
     /** The listeners in order, cached until the set changes. @type {Subscriber[] | undefined} */
     this.list = undefined;
+    /** Hears everything first: the run around this one. @type {((event: AgentEvent) => void) | undefined} */
+    this.around = undefined;
     /** How many events are being dispatched right now. */
     this.dispatching = 0;
   }
 
   get size() {
-    return this.listeners.size;
+    return this.listeners.size + (this.around ? 1 : 0);
   }
 
   /** Adds a listener; returns the function that removes it. @param {Listener} listener @param {SubscribeOptions} [options] */
@@ -53,9 +55,10 @@ export class Subscribers {
 
   /** Calls every listener. @param {AgentEvent} event */
   dispatch(event) {
-    if (this.listeners.size === 0) return;
+    if (this.listeners.size === 0 && this.around === undefined) return;
     const list = (this.list ??= [...this.listeners.values()]);
     this.dispatching++;
+    this.around?.(event);
     for (let i = 0; i < list.length; i++) {
       const subscriber = /** @type {Subscriber} */ (list[i]);
       const { listener } = subscriber;

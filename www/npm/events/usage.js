@@ -10,8 +10,11 @@ export function noUsage() {
 
 /** Returns the sum of two counts. @param {Usage} before @param {Partial<Usage>} usage @returns {Usage} */
 export function addUsage(before, usage) {
-  /** @type {Record<string, number | undefined>} */
-  const sum = { ...before };
-  for (const [key, tokens] of Object.entries(usage)) sum[key] = (sum[key] ?? 0) + tokens;
-  return /** @type {Usage} */ (/** @type {unknown} */ (sum));
+  const { own: ownBefore, ...counted } = before;
+  const { own, ...counts } = usage;
+  /** @type {Record<string, any>} */
+  const sum = { ...counted };
+  for (const [key, tokens] of Object.entries(counts)) sum[key] = (sum[key] ?? 0) + tokens;
+  if (own || ownBefore) sum.own = addUsage(ownBefore ?? counted, own ?? counts);
+  return /** @type {Usage} */ (sum);
 }

@@ -33,7 +33,7 @@ export const TOOL = {
 const OPTIONS = {
   ...all(["model", "tools", "messages", "output"], "any"),
   ...all(FUNCTIONS, "function"), ...all(["wrapTool", "wrapModel"], "function"),
-  systemPrompt: "text", sessionId: "text", maxTurns: "count", outputRetries: "whole", maxConcurrentTools: "count",
+  systemPrompt: "text", sessionId: "text", maxTurns: "count", maxDepth: "count", outputRetries: "whole", maxConcurrentTools: "count",
   coalesceMs: "number", includeRequests: "flag", isolate: "flag", sessionState: "object", fallback: "list",
   streamOptions: {
     temperature: "finite", topP: "finite", maxTokens: "whole", parallelToolCalls: "flag", cache: ["none", "auto"],

@@ -49,7 +49,9 @@ function agentOf({ agent }) {
  */
 function decide(store, id, decision) {
   const agent = agentOf(store);
-  const shown = store.shown?.pendingApprovals.find((question) => question.id === id || question.callId === id);
+  const open = store.shown?.pendingApprovals ?? [];
+  const about = open.filter((question) => question.callId === id);
+  const shown = open.find((question) => question.id === id) ?? about.find(({ path }) => !path?.length) ?? (about.length === 1 ? about[0] : undefined);
   if (shown?.id !== undefined && agent.resolve) agent.resolve(shown.id, decision);
   else agent.resolveTool(id, decision);
 }

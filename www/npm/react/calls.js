@@ -48,8 +48,11 @@ export class CallList {
       case "message_end":
         return this.begin(callsOf(event.message));
       case "tool_approval_requested":
+        // Of an agent inside a call: that call is shown, and it runs.
+        if (event.path?.length) return;
         return this.change(event, { state: "approval", arguments: event.arguments });
       case "tool_approval_resolved":
+        if (event.path?.length) return;
         return this.change(event, { state: "waiting" });
       case "tool_execution_start":
         return this.change(event, { state: "running", arguments: event.arguments });

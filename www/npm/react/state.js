@@ -94,7 +94,7 @@ export class ShownState {
       if (result) this.calls.change(result, { state: result.isError ? "error" : "done", result });
       else if (status === "running") this.calls.change({ callId, toolName: "" }, { state: status });
     }
-    for (const call of agent.pendingApprovals) this.calls.change(call, { state: "approval", arguments: call.arguments });
+    for (const call of agent.pendingApprovals.filter(({ path }) => !path?.length)) this.calls.change(call, { state: "approval", arguments: call.arguments });
   }
 
   /** The answer that is streaming. Blocks that did not grow are the same objects as before. */

@@ -126,19 +126,25 @@ export class UIMessages {
   _run_resumed({ pendingApprovals, runningTools, partialMessage }) {
     if (partialMessage) this.inStep = true;
     const asks = pendingApprovals.flatMap((call) => this._tool_approval_requested(call));
-    return [...[...runningTools, ...pendingApprovals].map(inputOf), ...asks];
+    const own = pendingApprovals.filter(({ path }) => !path?.length);
+    return [...[...runningTools, ...own].map(inputOf), ...asks];
   }
 
-  /** @param {{ id: string, callId: string }} event @returns {Chunk[]} */
-  _tool_approval_requested({ id, callId }) {
+  /** @param {{ id: string, callId: string, toolName: string, arguments: object, path?: readonly string[] }} event @returns {Chunk[]} */
+  _tool_approval_requested(event) {
+    const { id, toolName, path = [] } = event;
+    const callId = [...path, event.callId].join("/");
     this.calls.pending.add(callId);
     if (!this.asksPeople) return [];
     this.calls.shown.add(callId);
-    return [{ type: "tool-approval-request", approvalId: id, toolCallId: callId }];
+    // A call of an agent inside another call is shown only because somebody is asked about it.
+    const call = path.length > 0 ? [inputOf({ callId, toolName, arguments: event.arguments })] : [];
+    return [...call, { type: "tool-approval-request", approvalId: id, toolCallId: callId }];
   }
 
   /** @param {EventOf<"tool_approval_resolved">} event */
-  _tool_approval_resolved({ id, callId, approved }) {
+  _tool_approval_resolved({ id, callId: innermost, approved, path = [] }) {
+    const callId = [...path, innermost].join("/");
     this.calls.pending.delete(callId);
     return this.calls.shown.has(callId) ? [{ type: "tool-approval-response", approvalId: id, approved }] : [];
   }
@@ -161,6 +167,13 @@ export class UIMessages {
     if (result.cause === "rejected" && this.calls.shown.has(callId)) return [{ type: "tool-output-denied", toolCallId: callId }];
     if (isError) return [{ type: "tool-output-error", toolCallId: callId, errorText: joinTexts(result.content) }];
     return [{ type: "tool-output-available", toolCallId: callId, output: this.outputOf(result) }];
+  }
+
+  /** @param {EventOf<"subagent_event">} event @returns {Chunk[]} */
+  _subagent_event({ path, event }) {
+    if (event.type !== "tool_execution_end") return [];
+    const callId = [...path, event.callId].join("/");
+    return this.calls.shown.has(callId) ? this._tool_execution_end({ ...event, callId }) : [];
   }
 
   /** @param {EventOf<"custom">} event */

@@ -22,6 +22,7 @@ import { AgentRun } from "./run.js";
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { Core } from "../agent/core.js" */
 /** @import { Engine } from "../boundary/engine.js" */
+/** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { HttpEffect } from "../effects/http.js" */
 /** @import { Slot } from "../effects/slot.js" */
 /** @import { Ref } from "../rules/transform.js" */
@@ -46,6 +47,12 @@ export class Driver {
     this.attempt = undefined;
     /** What `prepareTurn` shows of the history in this turn. @type {readonly AgentMessage[] | undefined} */
     this.turnView = undefined;
+    /** The agents inside the tools; loaded with the first. @type {import("./children.js").Children | undefined} */
+    this.children = undefined;
+    /** The checkpoints from which agents inside calls go on, by call id. @type {{ [callId: string]: Checkpoint }} */
+    this.waitingChildren = { ...restored?.children };
+    /** Whether this run is inside a call of another that has no result yet. */
+    this.isInside = false;
     this.origin = new Origin(prompts, restored, core.history.messages);
     this.fold = new Fold(core.history.messages);
     this.outlet = new Outlet(this);
@@ -163,6 +170,7 @@ export class Driver {
     if (!hasStack()) return queueMicrotask(() => this.abort(reason));
     const text = abortion.ask(reason);
     this.#dropAhead();
+    this.children?.closeAll(abortion.effectReason());
     if (engineRun.handle !== 0) engineRun.abort(text);
   }
 
@@ -174,7 +182,7 @@ export class Driver {
 
   /** The iterator has taken the last event. */
   drained() {
-    if (this.core.runs.unread === this) this.drop();
+    if (this.core.runs.unread === this && !this.isInside) this.drop();
   }
 
   /** Removes the run from the engine, once nobody can ask for its state any more. */
@@ -213,6 +221,7 @@ export class Driver {
 
   /** Resumes the run. Events that were never delivered come first. @param {RunResumed} event */
   resume(event) {
+    event.pendingApprovals.push(...this.core.approvals.list().filter(({ path }) => path.length > 0));
     const undelivered = this.origin.resume(event, this.runId);
     for (const stored of undelivered) this.mark(stored);
     this.batches.deliverFirst([event, ...undelivered]);
@@ -245,7 +254,9 @@ export class Driver {
     // A slow iterator is behind: events it has not taken yet count as undelivered.
     const unread = core.subscribers.dispatching > 0 ? [] : outlet.queue.unread();
     const pending = [outlet.coalescer?.afterHeld ?? [], batches.undelivered()].flat();
-    const state = engineRun.checkpoint(ending.isTold && !unread.some(({ type }) => type === "agent_end"));
+    // The end of a run inside a call is told again, so that the call gets its result.
+    const state = engineRun.checkpoint(ending.isTold && !this.isInside && !unread.some(({ type }) => type === "agent_end"));
+    this.#takeChildren(state);
     // Taking the checkpoint informed the engine of finished tools.
     this.poller.wake();
     if (!state.run) return core.envelope(state);
@@ -253,6 +264,15 @@ export class Driver {
     if (this.end) state.usage = ending.usageBefore;
     state.untold = [...unread, ...pending, ...(state.untold ?? [])].filter(({ type }) => type !== "agent_end");
     return core.envelope(state, this.runId);
+  }
+
+  /** Puts the agents inside the calls that are open into the state. @param {EngineState} state */
+  #takeChildren(state) {
+    const { children: _, ...own } = state;
+    const all = { ...this.waitingChildren, ...this.children?.checkpoints() };
+    const open = (own.run?.phase.calls ?? []).filter(({ callId, status }) => status !== "done" && Object.hasOwn(all, callId));
+    if (open.length > 0) state.children = Object.fromEntries(open.map(({ callId }) => [callId, /** @type {Checkpoint} */ (all[callId])]));
+    else delete state.children;
   }
 
   #dropAhead() {
@@ -334,7 +354,7 @@ export class Driver {
     core.runs.byHandle.delete(engineRun.handle);
     engineRun.forget();
     // Of a run that a listener of its end has reset nobody wants a checkpoint.
-    if (outlet.queue.hasUnread && core.runs.epoch === this.epoch) core.runs.unread = this;
+    if ((outlet.queue.hasUnread || this.isInside) && core.runs.epoch === this.epoch) core.runs.unread = this;
     else this.drop();
     core.afterRunEnd(this);
     outlet.queue.close();

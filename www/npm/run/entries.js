@@ -94,6 +94,7 @@ export const ENTRIES = {
 
   [KIND.TOOL_END](run, _number, callId) {
     const result = /** @type {ToolResultMessage} */ (run.fold.results.get(callId));
+    run.core.approvals.endCall(callId);
     return { type: "tool_execution_end", runId: run.runId, callId, toolName: result.toolName, result, isError: result.isError, at: now(run) };
   },
 

@@ -2,7 +2,7 @@
 // The tools of an agent.
 
 import { kindOf, misuse } from "../shared.js";
-import { prepare } from "./tool.js";
+import { prepare, SUB_AGENT } from "./tool.js";
 
 /** @import { Checked } from "./schema.js" */
 /** @import { Prepared } from "./tool.js" */
@@ -43,6 +43,11 @@ export class ToolSet {
   /** @param {number} version @param {string} name */
   of(version, name) {
     return this.versions.get(version)?.get(name);
+  }
+
+  /** Whether a tool of this name runs an agent. @param {string} name */
+  hasSubAgent(name) {
+    return this.byName.get(name)?.definition[SUB_AGENT] === true;
   }
 
   /** Nothing in the engine refers to this version any more. @param {number} version */
@@ -98,6 +103,7 @@ function toolSettings({ definition, schema }) {
     requiresApproval: typeof approvalRule === "function" ? "depends" : approvalRule === true,
     // A missing value means the agent's default limit, so Infinity becomes a number.
     timeoutMs: timeoutMs === Infinity ? 2 ** 53 : timeoutMs, maxResultBytes, idempotent: idempotent === true, fatal: fatal === true,
+    subAgent: definition[SUB_AGENT] === true,
     // The engine stores the priority as a 32-bit integer.
     priority: Math.min(Math.abs(priority ?? 0) * 1000, 2 ** 31), lowPriority: (priority ?? 0) < 0,
   };

@@ -3,24 +3,29 @@
 // events as `subagent_event`.
 
 import { kindOf, misuse } from "../shared.js";
-import { tool } from "./tool.js";
+import { checkShape } from "../options/shape.js";
+import { SUB_AGENT, tool } from "./tool.js";
 
-/** @import { Agent, AgentEvent, AgentOptions, ToolContext } from "../index.js" */
+/** @import { Agent, AgentOptions, Checkpoint, RunOptions, ToolContext } from "../index.js" */
 /** @import { Scope } from "../boundary/engine.js" */
+/** @import { Driver } from "../run/driver.js" */
 
-/** The key under which a tool's context holds what its sub-agents share with the agent. @type {unique symbol} */
+/** The key under which a tool's context holds the call, for the agent inside it. @type {unique symbol} */
 const PARENT = Symbol("turnwheel.parent");
-/** The key under which the options of a run hold the scope of the agent that calls this one. @type {unique symbol} */
-export const SCOPE = Symbol("turnwheel.scope");
-/** The key under which the options of a run hold what stands around the execution of the agent that calls this one. @type {unique symbol} */
-export const AROUND = Symbol("turnwheel.around");
+/** The key under which the options of a run say that it is inside a call. @type {unique symbol} */
+export const INSIDE = Symbol("turnwheel.inside");
 /**
- * What stands around execution, and the path of this agent from the root: the ids of the calls.
- * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, path: string[] }} Around
+ * What stands around execution, and the path of this agent from the root: the ids of the calls, and how many there may be.
+ * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, path: string[], maxDepth: number }} Around
  */
-/** @typedef {{ scope: Scope, around: Around, callId: string, metadata: import("../index.js").RunOptions["metadata"], emit(event: AgentEvent): void }} Parent */
+/** A call that may run an agent. @typedef {{ run: Driver, slot: number, callId: string }} Parent */
+/**
+ * Where a run is inside: what it shares with the run around it, the checkpoint from which it goes on, and who is told that it
+ * is there.
+ * @typedef {{ scope: Scope, around: Around, checkpoint: Checkpoint | undefined, adopt(driver: Driver): void }} Inside
+ */
 
-/** Lets the sub-agents of a tool emit their events in the run of its agent, and live where that agent lives. @param {object} context @param {Parent} parent */
+/** Lets the sub-agent of a tool live where its agent lives. @param {object} context @param {Parent} parent */
 export function setParent(context, parent) {
   /** @type {{ [PARENT]?: Parent }} */ (context)[PARENT] = parent;
 }
@@ -36,32 +41,46 @@ const PARAMETERS = {
  * @param {any} definition
  */
 export function subagent(definition) {
-  const { agent, parameters = PARAMETERS, toPrompt = (/** @type {any} */ args) => args.prompt, ...rest } = definition ?? {};
+  const { agent, approvals, parameters = PARAMETERS, toPrompt = (/** @type {any} */ args) => args.prompt, ...rest } = definition ?? {};
   if (typeof agent !== "function") throw misuse(`subagent needs a function \`agent\` that gives a new Agent, got ${kindOf(agent)}`);
+  checkShape("approvals", approvals, ["own"]);
   return tool({
     ...rest,
     parameters,
+    [SUB_AGENT]: true,
     /** @param {any} args @param {ToolContext} context */
     async execute(args, context) {
+      const parent = /** @type {{ [PARENT]?: Parent }} */ (context)[PARENT];
+      const { path = [], maxDepth = 1 } = parent?.run.around ?? {};
+      if (path.length >= maxDepth) return failure(`Sub-agents are nested too deep: \`maxDepth\` is ${maxDepth}.`);
       /** @type {Agent} */
       const child = await agent(args, context);
       // A function body in braces without a `return` is an easy mistake.
       if (typeof child?.prompt !== "function") throw misuse(`\`agent\` must give an Agent, got ${kindOf(child)}`);
-      const parent = /** @type {{ [PARENT]?: Parent }} */ (context)[PARENT];
-      const unsubscribe = child.subscribe((event) => parent?.emit(event));
-      try {
-        const metadata = parent?.metadata;
-        const options = { signal: context.signal, runId: `${context.runId}/${context.callId}`, ...(metadata !== undefined && { metadata }), [SCOPE]: parent?.scope, [AROUND]: parent && { ...parent.around, path: [...parent.around.path, context.callId] } };
-        const run = child.prompt(toPrompt(args), options);
-        const { stopReason, text, error } = await run.result;
-        if (stopReason === "aborted") return failure("Sub-agent cancelled.");
-        if (error) return failure(`Sub-agent error: ${error.message}`);
-        return text || stopReason === "completed" ? text : failure(`Sub-agent stopped without an answer: ${stopReason}`);
-      } finally {
-        unsubscribe();
-      }
+      const inside = parent && (await enter(parent, approvals === "own"));
+      const { metadata } = context;
+      /** @type {RunOptions & { [INSIDE]?: Inside | undefined }} */
+      const options = { signal: context.signal, runId: `${context.runId}/${context.callId}`, ...(metadata !== undefined && { metadata }), [INSIDE]: inside };
+      const run = inside?.checkpoint ? child.continue(options) : child.prompt(toPrompt(args), options);
+      const { stopReason, text, error } = await run.result;
+      if (stopReason === "aborted") return failure("Sub-agent cancelled.");
+      if (error) return failure(`Sub-agent error: ${error.message}`);
+      return text || stopReason === "completed" ? text : failure(`Sub-agent stopped without an answer: ${stopReason}`);
     },
   });
+}
+
+/** @param {Parent} parent @param {boolean} keepsQuestions @returns {Promise<Inside>} */
+async function enter({ run, slot, callId }, keepsQuestions) {
+  const { Children } = await import("../run/children.js");
+  const { around, core, waitingChildren } = run;
+  return {
+    scope: core.registration.scope, around: { ...around, path: [...around.path, callId] }, checkpoint: waitingChildren[callId],
+    adopt(driver) {
+      // The call may have been cancelled meanwhile: then so is the signal.
+      if (run.engineRun.slots.has(slot)) (run.children ??= new Children(run)).adopt(slot, callId, driver, keepsQuestions);
+    },
+  };
 }
 
 /** @param {string} text */

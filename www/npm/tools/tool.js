@@ -14,6 +14,9 @@ import { prepareSchema } from "./schema.js";
 /** A tool returns this to end the run as if aborted. */
 export const CANCELLED = Symbol.for("turnwheel.cancelled");
 
+/** Marks the tools that run an agent. @type {unique symbol} */
+export const SUB_AGENT = Symbol("turnwheel.subagent");
+
 /** Defines a tool; the argument type of `execute` follows from `parameters`. @template {object} T @param {T} definition @returns {T} */
 export function tool(definition) {
   prepare(definition);
@@ -22,7 +25,7 @@ export function tool(definition) {
 
 /**
  * A tool of ours, or one of the AI SDK in our shape; its rule for approval then has the SDK's name.
- * @typedef {ToolDefinition & { needsApproval?: ToolDefinition["requiresApproval"] }} Definition
+ * @typedef {ToolDefinition & { needsApproval?: ToolDefinition["requiresApproval"], [SUB_AGENT]?: boolean }} Definition
  */
 /**
  * A checked tool. `self` is the very object that the host passed in.

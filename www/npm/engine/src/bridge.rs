@@ -18,7 +18,7 @@ use turnwheel::message::AgentMessage;
 use turnwheel::secrets::Secrets;
 use turnwheel::state::SessionState;
 use turnwheel::stream::{AssistantMessageEvent, Excess};
-use turnwheel::tool::Updates;
+use turnwheel::tool::{ChildEvent, Updates};
 use turnwheel::wires::{Decoder, Wire};
 
 use crate::outbox::Outbox;
@@ -239,9 +239,9 @@ impl Bridge {
         }
     }
 
-    pub(super) fn subagent_event(&self, slot: SlotId, event: &str) {
+    pub(super) fn subagent_event(&self, slot: SlotId, path: &str, event: &str, keeps_questions: bool) {
         if let (Some(updates), Ok(event)) = (self.updates(slot), RawJson::parse(event)) {
-            updates.event(event);
+            updates.event(ChildEvent { path: read_path(path), event, keeps_questions });
         }
     }
 
@@ -353,6 +353,13 @@ impl Bridge {
             _ => Vec::new(),
         }
     }
+}
+
+/// Reads the path of a sub-agent: a list of call ids as JSON, or nothing.
+pub(super) fn read_path(path: &str) -> Vec<String> {
+    let path = Value::parse(path).unwrap_or_default();
+    let path = path.as_array().unwrap_or_default().iter();
+    path.filter_map(|call_id| call_id.as_str().map(str::to_owned)).collect()
 }
 
 /// The future answer of an effect.

@@ -2,7 +2,7 @@
 
 use turnwheel::data::list::ListWriter;
 use turnwheel::driver::AgentStream;
-use turnwheel::event::AgentEvent;
+use turnwheel::event::{AgentEvent, write_usage};
 use turnwheel::json::{ObjectWriter, ToJson};
 use turnwheel::stream::{Delta, DeltaKind};
 
@@ -85,14 +85,17 @@ impl Outbox {
 
     /// Adds `agent_end`, whose last messages are those of the history.
     fn agent_end(&mut self, bridge: &Bridge, event: &AgentEvent) {
-        let AgentEvent::AgentEnd { messages, stop_reason, usage, turns, error } = event else { return };
+        let AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error } = event else {
+            return;
+        };
         let mirror = bridge.mirror.borrow();
         let tail = mirror.iter().rev().zip(messages.iter().rev()).take_while(|(a, b)| a.is_same(b)).count();
         let head = messages.get(..messages.len() - tail).unwrap_or_default();
         self.entry(EntryKind::AgentEnd, number(tail), |text| {
             let mut object = ObjectWriter::new(text);
             object.field("messages", head).field("stopReason", stop_reason.as_str());
-            object.field("usage", usage).field("turns", turns).optional("error", error);
+            write_usage(usage, own_usage.as_ref(), &mut object);
+            object.field("turns", turns).optional("error", error);
             object.end();
         });
     }

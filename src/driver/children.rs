@@ -1,0 +1,138 @@
+//! The agents that run inside the tools of a run.
+
+use crate::host::tool::{ChildEvent, Progress};
+use crate::machine::{EffectId, Input, Output};
+use crate::rules::approval::ToolDecision;
+use crate::words::event::AgentEvent;
+use crate::words::question::Question;
+
+use super::{AgentStream, Beginning};
+
+impl AgentStream {
+    /// Ends the run at once: everything open is closed, and the listeners and `tell` are told. Does nothing once the run is
+    /// over.
+    pub fn stop(&mut self, reason: &str, tell: &mut dyn FnMut(&AgentEvent)) {
+        if self.result.is_some() {
+            return;
+        }
+        match self.begin.take() {
+            None => {}
+            // The run began before its checkpoint.
+            Some(begin @ Beginning::Resume(_)) => self.begin(begin),
+            Some(Beginning::Start(_)) => {
+                // The run never began, so there is nothing to emit.
+                self.handover.hand_over(&mut self.state);
+                return (self.handover.ended)();
+            }
+        }
+        self.close_children(reason);
+        self.handle_progress();
+        // In the second step only the error hooks can be left, and nobody waits for them.
+        for _ in 0..2 {
+            self.step(Input::Abort(reason.into()));
+        }
+        while let Some(output) = self.outputs.pop() {
+            match output {
+                Output::Event(event) => {
+                    self.emit(&event);
+                    tell(&event);
+                }
+                Output::Receipt(id, receipt) => (self.handover.receipts)(id, receipt),
+                Output::Cancel(id) => self.drop_effect(id),
+                Output::Start { .. } => {}
+            }
+        }
+    }
+
+    /// Whether an agent inside a tool, or inside that agent, has an open question with this id.
+    pub(crate) fn has_question_inside(&self, id: &str) -> bool {
+        self.round.tasks.children().iter().any(|(_, child)| child.has_question(id))
+    }
+
+    /// Ends the agents inside the tools before the tools are told that nobody wants them any more.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn close_children(&self, reason: &str) {
+        for (_, child) in self.round.tasks.children() {
+            child.close(reason);
+        }
+    }
+
+    /// Takes an event of an agent inside a call that has its result already. Returns what the listeners are told.
+    pub fn take_late_event(&mut self, call_id: &str, event: ChildEvent) -> Vec<AgentEvent> {
+        self.state.take_late_event(call_id, event)
+    }
+
+    /// Drops an effect. If an agent runs inside it, that ends first.
+    pub(super) fn drop_effect(&mut self, id: EffectId) {
+        if self.round.tasks.child(id).is_some() {
+            self.end_child(id);
+        }
+        self.calls.remove(&id);
+        self.round.remove(id);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_child(&mut self, id: EffectId) {
+        let reported = self.round.tasks.close_child(id, "not wanted any more");
+        let Some(call_id) = self.calls.get(&id).cloned() else { return };
+        let mut events = Vec::new();
+        for progress in reported {
+            if let Progress::Event(event) = progress {
+                events.extend(self.state.take_late_event(&call_id, event));
+            }
+        }
+        events.into_iter().rev().for_each(|event| self.outputs.put_back(Output::Event(event)));
+    }
+
+    /// Nobody is left to answer questions of the agents inside the tools.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn desert_children(&self) {
+        self.round.tasks.children().into_iter().for_each(|(_, child)| child.desert());
+    }
+
+    /// Gives the answers to questions of sub-agents to them, and returns the others, if there are any.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn answer_children(
+        &mut self,
+        mut answers: Vec<(String, ToolDecision)>,
+    ) -> Option<Vec<(String, ToolDecision)>> {
+        let had_answers = !answers.is_empty();
+        for (_, child) in self.round.tasks.children() {
+            let (inside, others): (Vec<_>, Vec<_>) =
+                answers.into_iter().partition(|(id, _)| child.has_question(id));
+            if !inside.is_empty() {
+                child.answer(inside);
+            }
+            answers = others;
+        }
+        // Questions of a checkpoint whose agent has not gone on yet.
+        let is_waiting = |id: &str| self.state.child_questions.iter().any(|question| question.id == id);
+        let (early, others): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(id, _)| is_waiting(id));
+        if !early.is_empty() {
+            self.early_answers.push(early);
+        }
+        (!others.is_empty() || !had_answers).then_some(others)
+    }
+
+    /// An agent inside a call goes on: it gets the answers that came before.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn answer_early(&mut self, id: EffectId, call_id: &str) {
+        let is_inside = |question: &Question| question.path.first().is_some_and(|first| first == call_id);
+        let Some(child) = self.round.tasks.child(id) else { return };
+        let open = &self.state.child_questions;
+        let is_about = |id: &str| open.iter().any(|question| question.id == id && is_inside(question));
+        for answers in &mut self.early_answers {
+            let inside = answers.extract_if(.., |(id, _)| is_about(id)).collect::<Vec<_>>();
+            if !inside.is_empty() {
+                child.answer(inside);
+            }
+        }
+        self.early_answers.retain(|answers| !answers.is_empty());
+        self.state.child_questions.retain(|question| !is_inside(question));
+    }
+}

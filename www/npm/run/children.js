@@ -1,0 +1,105 @@
+// @ts-check
+// The agents that run inside the tools of a run. It is loaded when the first of them begins.
+
+/** @import { AgentEvent, Checkpoint, ToolDecision } from "../index.js" */
+/** @import { Driver } from "./driver.js" */
+/**
+ * An agent inside a call: the call, its effect, and the run of the agent. `late` is where its events go while it is ended
+ * for an effect that is gone.
+ * @typedef {{ callId: string, slot: number, driver: Driver, keepsQuestions: boolean, late: [string, string][] | undefined }} Child
+ */
+
+export class Children {
+  /** @param {Driver} run */
+  constructor(run) {
+    this.run = run;
+    /** @type {Map<number, Child>} */
+    this.bySlot = new Map();
+  }
+
+  /**
+   * An agent begins inside a call: from here on its events are events of this run.
+   * @param {number} slot @param {string} callId @param {Driver} driver @param {boolean} keepsQuestions
+   */
+  adopt(slot, callId, driver, keepsQuestions) {
+    const { run } = this;
+    /** @type {Child} */
+    const child = { callId, slot, driver, keepsQuestions, late: undefined };
+    this.bySlot.set(slot, child);
+    delete run.waitingChildren[callId];
+    driver.isInside = true;
+    // Before all other listeners: what they see of this run has this event in it.
+    driver.core.subscribers.around = (event) => this.#report(child, event);
+    const { core } = run;
+    const early = core.earlyAnswers.filter(([of]) => of === callId);
+    core.earlyAnswers = core.earlyAnswers.filter(([of]) => of !== callId);
+    for (const [, answers] of early) driver.core.decide(answers, true);
+  }
+
+  /** @param {Child} child @param {AgentEvent} event */
+  #report({ slot, late, keepsQuestions }, event) {
+    const [path, inner] = event.type === "subagent_event" ? [JSON.stringify(event.path), event.event] : ["", event];
+    const text = JSON.stringify(inner);
+    if (late) late.push([path, text]);
+    else this.run.engineRun.subagentEvent(slot, path, text, keepsQuestions);
+  }
+
+  /** Whether the events of an agent inside this effect are being delivered right now. @param {number} slot */
+  isDelivering(slot) {
+    return this.bySlot.get(slot)?.driver.poller.isDelivering === true;
+  }
+
+  /** Passes answers to questions on. @param {string} callId @param {[string, ToolDecision][]} answers @returns {boolean} whether the agent is there */
+  answer(callId, answers) {
+    const child = [...this.bySlot.values()].find((child) => child.callId === callId);
+    child?.driver.core.decide(answers, true);
+    return child !== undefined;
+  }
+
+  /** The agents as they stand, by the ids of their calls. @returns {{ [callId: string]: Checkpoint }} */
+  checkpoints() {
+    return Object.fromEntries([...this.bySlot.values()].map(({ callId, driver }) => [callId, driver.checkpoint()]));
+  }
+
+  /** The call has its result. @param {number} slot */
+  end(slot) {
+    const child = this.bySlot.get(slot);
+    if (!child) return;
+    this.bySlot.delete(slot);
+    const { driver } = child;
+    driver.core.subscribers.around = undefined;
+    driver.isInside = false;
+    if (!driver.isOver) driver.abort(this.run.abortion.effectReason());
+    else if (!driver.outlet.queue.hasUnread) driver.drop();
+  }
+
+  /** Ends all, before the run around them ends. @param {unknown} reason */
+  closeAll(reason) {
+    for (const { driver } of this.bySlot.values()) close(driver, reason);
+  }
+
+  /**
+   * Nobody wants the result of a call any more: the agent inside ends before the listeners hear of the end of the call.
+   * @param {number} slot
+   */
+  cancel(slot) {
+    const { run } = this;
+    const { engineRun } = run;
+    const child = this.bySlot.get(slot);
+    if (!child) return;
+    /** @type {[string, string][]} */
+    const late = (child.late = []);
+    close(child.driver, run.abortion.effectReason());
+    this.end(slot);
+    if (run.isOver || engineRun.isGone) return;
+    const events = late.flatMap(([path, event]) => engineRun.lateSubagentEvent(child.callId, path, event, child.keepsQuestions));
+    for (const event of events) run.mark(event);
+    run.batches.deliverFirst(events);
+  }
+}
+
+/** Ends a run now. @param {Driver} driver @param {unknown} reason */
+function close(driver, reason) {
+  driver.abort(reason);
+  driver.poller.poll();
+}
