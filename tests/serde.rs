@@ -43,6 +43,7 @@ fn comes_back<T: Serialize + DeserializeOwned + ToJson + PartialEq + Debug>(whol
 
 fn usage() -> Usage {
     Usage {
+        estimated: true,
         input: 9,
         output: 4,
         cache_read: 1,

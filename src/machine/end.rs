@@ -100,7 +100,8 @@ impl Step<'_> {
                 self.cancel(effect);
                 self.cut_stream(failed.streaming, cut_reason(&error), error);
             }
-            AttemptStage::Streaming(streaming) => {
+            AttemptStage::Streaming(mut streaming) => {
+                self.account(inference.model, &mut streaming, Some(&error));
                 self.cancel(streaming.effect);
                 self.cancel_some(streaming.watchdog);
                 self.tell_unawaited(&inference, Some(&streaming.assembler), &error);

@@ -192,6 +192,8 @@ impl Step<'_> {
         }
         self.cancel(streaming.effect);
         self.cancel_some(streaming.watchdog);
+        let mut streaming = streaming;
+        self.account(inference.model, &mut streaming, None);
         let usage = streaming.assembler.usage.totalled();
         let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
         let shown = Rc::new(self.message(inference.model, content, &usage, stop_reason));

@@ -115,6 +115,7 @@ mod step;
 mod structured;
 mod texts;
 mod turn;
+mod usage;
 
 pub use checkpoint::unsaid;
 pub(crate) use history::History;

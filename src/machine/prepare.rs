@@ -70,7 +70,7 @@ impl Step<'_> {
     }
 
     /// Returns the messages that a request of this turn is made of.
-    fn shown_list(&self) -> &[AgentMessage] {
+    pub(super) fn shown_list(&self) -> &[AgentMessage] {
         self.state.turn.view.as_deref().unwrap_or(self.state.history.messages())
     }
 

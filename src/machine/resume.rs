@@ -103,7 +103,8 @@ impl Step<'_> {
                 return self.resume_attempt(inference.model, inference.attempt, Some(until));
             }
             AttemptStage::Cut(cut) => {
-                self.state.tally.usage.add(&cut.usage.totalled());
+                let usage = self.estimated(inference.model, &cut.usage, &|| cut.content.clone());
+                self.state.tally.usage.add(&usage);
                 if cut.shown {
                     let reason = "the process ended while the answer came".to_owned();
                     self.emit(AgentEvent::MessageReset { reason });

@@ -29,7 +29,7 @@ impl Step<'_> {
     pub(super) fn fail(
         &mut self,
         mut inference: Box<Inference>,
-        streaming: Streaming,
+        mut streaming: Streaming,
         error: ErrorInfo,
         stop_reason: Option<MessageStopReason>,
     ) {
@@ -37,6 +37,8 @@ impl Step<'_> {
         self.cancel_some(streaming.watchdog);
         let mut error = error.in_phase("model");
         classify(&mut error);
+        // An answer that the provider itself has ended is told like any other.
+        self.account(inference.model, &mut streaming, stop_reason.is_none().then_some(&error));
         let hook = self.tell_of_failure(&inference, Some(&streaming.assembler), &error);
         let failed = FailedAttempt { streaming, error, stop_reason };
         match hook {

@@ -5,6 +5,7 @@ pub mod approval;
 pub mod call_ids;
 pub mod checkpoint;
 pub mod context;
+pub(crate) mod estimate;
 mod json;
 pub mod overflow;
 pub mod policy;

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::host::ports::StreamFn;
+use crate::words::price::Price;
 
 /// A model and how to call it.
 #[derive(Clone)]
@@ -50,6 +51,10 @@ pub struct ModelName {
     pub native_output: bool,
     /// See [`StreamFn::max_answer_bytes`].
     pub max_answer_bytes: usize,
+    /// See [`StreamFn::estimates_usage`].
+    pub estimates_usage: bool,
+    /// See [`StreamFn::price`].
+    pub price: Option<Price>,
 }
 
 impl ModelName {
@@ -61,6 +66,8 @@ impl ModelName {
             context_window: model.context_window,
             native_output: model.stream_fn.native_output(),
             max_answer_bytes: model.stream_fn.max_answer_bytes(),
+            estimates_usage: model.stream_fn.estimates_usage(),
+            price: model.stream_fn.price(),
         }
     }
 }

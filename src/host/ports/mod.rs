@@ -18,6 +18,7 @@ use crate::rules::policy::Transform;
 use crate::rules::stream::{AssistantMessageEvent, MAX_ANSWER, ModelRequest};
 use crate::words::event::CompactionReport;
 use crate::words::message::{AgentMessage, Usage};
+use crate::words::price::Price;
 
 /// Identifies a run. Both ids come from the host; the engine never creates one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,17 @@ pub trait StreamFn {
     /// structured answer.
     fn native_output(&self) -> bool {
         false
+    }
+
+    /// Whether what a call of this model has used is estimated where the provider does not tell it: of an answer that was
+    /// cut, and where usage is not told at all.
+    fn estimates_usage(&self) -> bool {
+        false
+    }
+
+    /// The price of its tokens, if it is known.
+    fn price(&self) -> Option<Price> {
+        None
     }
 
     /// How many bytes an answer of this model may have: text, thinking, arguments, signatures and all else together,

@@ -74,7 +74,11 @@ pub(crate) fn reported_tokens(answer: &AssistantMessage) -> Option<u64> {
     let Usage { input, output, cache_read, cache_write, .. } = answer.usage;
     let prompt = input.saturating_add(cache_read).saturating_add(cache_write);
     // Without prompt tokens, only the answer was counted, which says nothing about the whole history.
-    if answer.is_cut() || prompt == 0 { None } else { Some(prompt.saturating_add(output)) }
+    if answer.is_cut() || prompt == 0 || answer.usage.estimated {
+        None
+    } else {
+        Some(prompt.saturating_add(output))
+    }
 }
 
 fn estimate_blocks(content: &[ContentBlock]) -> u64 {

@@ -88,6 +88,14 @@ impl HttpModel {
 }
 
 impl StreamFn for HttpModel {
+    fn estimates_usage(&self) -> bool {
+        true
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price
+    }
+
     fn max_answer_bytes(&self) -> usize {
         self.wire.borrow().limits().answer
     }

@@ -83,6 +83,7 @@ impl AnthropicUsage {
             reasoning: self.thinking,
             total: 0,
             cost: None,
+            estimated: false,
         };
         usage.totalled()
     }

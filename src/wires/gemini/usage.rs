@@ -29,6 +29,7 @@ pub(super) fn read_usage(reader: &mut Reader<'_>, slot: &mut Option<Usage>) -> R
         reasoning: thoughts,
         total: total.unwrap_or(0),
         cost: None,
+        estimated: false,
     };
     *slot = Some(usage.totalled());
     Ok(())

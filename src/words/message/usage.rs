@@ -20,6 +20,8 @@ pub struct Usage {
     pub total: u64,
     /// The cost, if the host configured prices.
     pub cost: Option<Cost>,
+    /// Whether some of it was estimated, because the provider did not tell it.
+    pub estimated: bool,
 }
 
 impl Usage {
@@ -30,6 +32,7 @@ impl Usage {
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
         self.total = self.total.saturating_add(other.total);
+        self.estimated |= other.estimated;
         if let Some(reasoning) = other.reasoning {
             self.reasoning = Some(self.reasoning.unwrap_or(0).saturating_add(reasoning));
         }
@@ -51,6 +54,7 @@ impl Usage {
             reasoning: beyond(self.reasoning, other.reasoning),
             total: self.total.saturating_sub(other.total),
             cost: self.cost.map(|cost| cost.saturating_sub(other.cost.unwrap_or_default())),
+            estimated: self.estimated,
         }
     }
 
@@ -74,6 +78,7 @@ impl Usage {
         if let Some(cost) = self.cost {
             write_cost(cost, object.key("cost"));
         }
+        object.optional("estimated", &self.estimated.then_some(true));
     }
 }
 
@@ -96,6 +101,7 @@ impl FromJson for Usage {
             reasoning: tokens("reasoning"),
             total: tokens("total").unwrap_or(0),
             cost: value.get("cost").and_then(read_cost),
+            estimated: value.flag_at("estimated").unwrap_or_default(),
         }
         .totalled())
     }

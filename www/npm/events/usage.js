@@ -14,7 +14,7 @@ export function addUsage(before, usage) {
   const { own, ...counts } = usage;
   /** @type {Record<string, any>} */
   const sum = { ...counted };
-  for (const [key, tokens] of Object.entries(counts)) sum[key] = (sum[key] ?? 0) + tokens;
+  for (const [key, tokens] of Object.entries(counts)) sum[key] = tokens === true || (sum[key] ?? 0) + tokens;
   if (own || ownBefore) sum.own = addUsage(ownBefore ?? counted, own ?? counts);
   return /** @type {Usage} */ (sum);
 }

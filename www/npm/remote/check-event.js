@@ -33,7 +33,7 @@ const listOf = (test) => (value) => Array.isArray(value) && value.every(test);
 /** @param {Test} test @returns {Test} */
 const maybe = (test) => (value) => value === undefined || value === null || test(value);
 /** @type {Test} */
-const isUsage = (value) => isObject(value) && Object.entries(value).every(([name, tokens]) => tokens === null || typeof tokens === "number" || (name === "own" && isUsage(tokens)));
+const isUsage = (value) => isObject(value) && Object.entries(value).every(([name, tokens]) => tokens === null || typeof tokens === "number" || (name === "estimated" && tokens === true) || (name === "own" && isUsage(tokens)));
 /** @type {Test} */
 const isError = (value) => isObject(value) && isText(value.code) && isText(value.message);
 /** @type {Test} */

@@ -30,6 +30,14 @@ pub(super) struct FetchModel {
 }
 
 impl StreamFn for FetchModel {
+    fn estimates_usage(&self) -> bool {
+        true
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price
+    }
+
     fn max_answer_bytes(&self) -> usize {
         self.wire.borrow().limits().answer
     }

@@ -1,0 +1,61 @@
+//! What a call has used: as the provider has told, and estimated where it has not.
+
+use crate::rules::estimate::{tokens_of_answer, tokens_of_request};
+use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::message::{ContentBlock, Usage};
+
+use super::phase::Streaming;
+use super::step::Step;
+
+impl Step<'_> {
+    /// Completes what is known of the usage of a call that is over. `error` is why it failed, if it did.
+    #[inline(never)]
+    pub(super) fn account(&self, model: usize, streaming: &mut Streaming, error: Option<&ErrorInfo>) {
+        let told = streaming.assembler.usage;
+        let is_told = error.is_none() && told.total > 0;
+        if is_told || told.estimated || error.is_some_and(was_refused) {
+            return;
+        }
+        let content = || streaming.assembler.clone().partial();
+        streaming.assembler.usage = self.estimated(model, &told, &content);
+    }
+
+    /// A usage of which a part may be missing, with that part estimated.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn estimated(
+        &self,
+        model: usize,
+        told: &Usage,
+        content: &dyn Fn() -> Vec<ContentBlock>,
+    ) -> Usage {
+        let Some(name) = self.rules.models.get(model).filter(|name| name.estimates_usage) else {
+            return told.totalled();
+        };
+        let mut usage = Usage { total: 0, ..*told };
+        if told.input == 0 && told.cache_read == 0 && told.cache_write == 0 {
+            usage.input = self.expected_input();
+        }
+        let output = tokens_of_answer(&content(), self.state.history.messages());
+        // Some wires tell how much there is so far, others only how much there was at the start.
+        if told.output < output / 2 {
+            usage.output = output;
+        }
+        usage.estimated = usage.input != told.input || usage.output != told.output;
+        if usage.estimated {
+            usage.cost = name.price.map(|price| price.of(&usage));
+        }
+        usage.totalled()
+    }
+
+    /// The tokens that the next request is expected to have.
+    pub(super) fn expected_input(&self) -> u64 {
+        tokens_of_request(self.shown_list(), &self.rules.system_prompt, &self.rules.schemas)
+    }
+}
+
+/// Whether the server has refused a request before it read it.
+fn was_refused(error: &ErrorInfo) -> bool {
+    use ErrorKind as E;
+    matches!(error.code, E::Auth | E::Throttled | E::InvalidRequest | E::ContextOverflow | E::Misuse)
+}
