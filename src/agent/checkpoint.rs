@@ -2,11 +2,12 @@
 
 use crate::data::json::{FromJson, ObjectWriter, Value};
 use crate::data::list::{ListWriter, read_all};
-use crate::driver::OpenQuestions;
+use crate::driver::{OpenQuestions, write_spent};
 use crate::host::config::{AgentLoopConfig, DEEPEST_NESTING};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::machine::{AgentCommand, Input, Letter, LoopState};
+use crate::rules::budget::Spent;
 use crate::rules::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
 use crate::words::event::AgentEvent;
 use crate::words::message::Usage;
@@ -75,6 +76,7 @@ impl Agent {
         let session = self.0.session.borrow();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
         out.field("usage", &self.0.usage.get());
+        write_spent(self.0.spent.get(), out);
         let published = self.published();
         let published = published.borrow();
         let mut mail = ListWriter::new(out.key("mail"));
@@ -133,6 +135,7 @@ impl Agent {
             other => other,
         };
         self.0.usage.set(own.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?);
+        self.0.spent.set(own.get("spent").map_or(Ok(Spent::default()), Spent::from_json)?);
         *self.0.session.borrow_mut() = session;
         *self.0.resume.borrow_mut() = resume;
         mail.for_each(|command| self.0.inbox.borrow().post(command));

@@ -20,6 +20,7 @@ use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
 use crate::machine::AgentCommand;
+use crate::rules::budget::Spent;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::words::question::Question;
 use checkpoint::Resume;
@@ -67,6 +68,7 @@ struct Shared {
     next: Cell<u64>,
     idle_wakers: RefCell<Vec<Waker>>,
     usage: Rc<Cell<Usage>>,
+    spent: Rc<Cell<Spent>>,
     /// Whether `convert_to_llm` has changed since the last run began.
     is_conversion_stale: Cell<bool>,
     /// A run that was restored from a checkpoint and waits for [`Agent::continue_run`].
@@ -102,6 +104,7 @@ impl Agent {
             next: Cell::new(1),
             idle_wakers: RefCell::default(),
             usage: Rc::default(),
+            spent: Rc::default(),
             is_conversion_stale: Cell::default(),
             resume: RefCell::default(),
             track,
@@ -118,6 +121,7 @@ impl Agent {
         let session = SessionState::new(self.0.config.borrow().rules.session_state.clone());
         *self.0.session.borrow_mut() = session;
         self.0.usage.set(Usage::default());
+        self.0.spent.set(Spent::default());
         self.0.resume.take();
         let receipts = self.0.receipts.take();
         for (_, settle) in receipts {

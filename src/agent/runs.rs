@@ -117,6 +117,7 @@ impl Agent {
             config: self.0.config.clone(),
             inbox: self.0.inbox.borrow().clone(),
             used: self.0.usage.clone(),
+            spent: self.0.spent.clone(),
             cancel,
             track: self.0.track,
             published,

@@ -98,7 +98,7 @@ impl SubAgent {
                 (agent, stream)
             }
         };
-        let stream = stream.map_err(|error| error.to_string())?;
+        let stream = stream.map_err(|error| error.to_string())?.with_accounts(context.accounts.clone());
         let inbox = stream.inbox();
         if self.keeps_questions {
             inbox.close();
@@ -130,13 +130,17 @@ impl Child {
     /// Reports an event to the run around it.
     fn report(&self, event: &AgentEvent) {
         let child = match event {
-            AgentEvent::SubagentEvent { path, event, .. } => {
-                ChildEvent { path: path.clone(), event: event.clone(), keeps_questions: self.keeps_questions }
-            }
+            AgentEvent::SubagentEvent { path, event, .. } => ChildEvent {
+                path: path.clone(),
+                event: event.clone(),
+                keeps_questions: self.keeps_questions,
+                shares_budget: true,
+            },
             event => ChildEvent {
                 path: Vec::new(),
                 event: with_run_id(&self.run_id, event),
                 keeps_questions: self.keeps_questions,
+                shares_budget: true,
             },
         };
         self.updates.event(child);

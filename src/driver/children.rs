@@ -3,12 +3,25 @@
 use crate::host::tool::{ChildEvent, Progress};
 use crate::machine::{EffectId, Input, Output};
 use crate::rules::approval::ToolDecision;
+use crate::rules::budget::Accounts;
 use crate::words::event::AgentEvent;
 use crate::words::question::Question;
 
 use super::{AgentStream, Beginning};
 
 impl AgentStream {
+    /// Lets the run use the budgets of the run around it.
+    #[must_use]
+    pub fn with_accounts(mut self, accounts: Accounts) -> Self {
+        self.state.set_accounts(accounts);
+        self
+    }
+
+    /// The budgets that an agent inside a call uses too.
+    pub fn accounts(&self) -> Accounts {
+        self.state.shared_accounts.clone()
+    }
+
     /// Ends the run at once: everything open is closed, and the listeners and `tell` are told. Does nothing once the run is
     /// over.
     pub fn stop(&mut self, reason: &str, tell: &mut dyn FnMut(&AgentEvent)) {

@@ -7,6 +7,7 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::AgentLoopConfig;
 use crate::machine::{History, Letter, LoopState, Receipt};
+use crate::rules::budget::Spent;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
@@ -21,6 +22,8 @@ pub(crate) struct Handover {
     pub(crate) inbox: Inbox,
     /// The usage of the earlier runs.
     pub(crate) used: Rc<Cell<Usage>>,
+    /// What the earlier runs have used of a budget for all of them.
+    pub(crate) spent: Rc<Cell<Spent>>,
     pub(crate) cancel: CancelToken,
     pub(crate) published: Rc<RefCell<Published>>,
     /// Keeps the list of open questions, if anybody reads it.
@@ -38,6 +41,7 @@ impl Handover {
             config: Rc::new(RefCell::new(Rc::new(config))),
             inbox: Inbox::default(),
             used: Rc::default(),
+            spent: Rc::default(),
             cancel,
             published: Rc::default(),
             track: None,

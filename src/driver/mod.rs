@@ -41,6 +41,7 @@ use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use answer::AnswerPump;
+pub(crate) use checkpoint::write_spent;
 pub(crate) use handover::Handover;
 pub use handover::{AgentLoopResult, Published};
 use inbox::AbortWatch;
@@ -209,6 +210,8 @@ impl AgentStream {
 
     fn beginning(handover: Handover, state: LoopState, begin: Beginning) -> Self {
         handover.publish(&state);
+        let mut state = state;
+        state.spending.earlier = handover.spent.get();
         let config = handover.config.borrow().clone();
         // Before its checkpoint, an attempt may have begun.
         let has_attempt = matches!(begin, Beginning::Resume(_));

@@ -294,6 +294,9 @@ impl AgentStream {
     pub(super) fn emit(&mut self, event: &AgentEvent) {
         let is_end = matches!(event, AgentEvent::AgentEnd { .. });
         if is_end {
+            let mut spent = self.handover.spent.get();
+            spent.add(&self.state.spent(self.now));
+            self.handover.spent.set(spent);
             self.handover.hand_over(&mut self.state);
             self.result = AgentLoopResult::of_end(event, &self.state);
         }

@@ -177,6 +177,7 @@ impl AgentStream {
             turn_index: self.state.turn_index(),
             metadata: self.context().metadata.clone(),
             nesting: self.nesting(),
+            accounts: self.state.shared_accounts.clone(),
             checkpoint,
             arguments,
             cancel,

@@ -2,6 +2,7 @@
 
 use crate::data::json::{FromJson, Map, RawJson, ToJson, Value};
 use crate::host::tool::ChildEvent;
+use crate::rules::budget::Spent;
 use crate::words::event::{AgentEvent, DecisionSource};
 use crate::words::message::Usage;
 use crate::words::question::Question;
@@ -30,8 +31,9 @@ impl Step<'_> {
     pub(super) fn child_event(&mut self, batch: &mut Batch, place: usize, child: ChildEvent) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let state = call.child.get_or_insert_default();
+        let shares_budget = child.shares_budget;
         let (usage, events) = take_event(&call.block.call_id, state, child);
-        self.state.count_child(&usage);
+        self.state.count_child(&usage, shares_budget);
         let asks = matches!(events.last(), Some(AgentEvent::ToolApprovalRequested { .. }));
         events.into_iter().for_each(|event| self.emit(event));
         if asks && batch.waits_for_people() {
@@ -41,9 +43,15 @@ impl Step<'_> {
 }
 
 impl LoopState {
-    fn count_child(&mut self, usage: &Usage) {
+    /// A sub-agent that shares the budgets of this run has counted there itself what it used.
+    fn count_child(&mut self, usage: &Usage, shares_budget: bool) {
         self.tally.usage.add(usage);
         self.tally.children.add(usage);
+        if !shares_budget {
+            let spent = Spent::of(usage);
+            self.spending.books.borrow_mut().spent.add(&spent);
+            self.spending.around.0.iter().for_each(|account| account.spend(&spent));
+        }
     }
 
     /// Takes an event of an agent inside a call that has its result already, and is about to be dropped. Returns what the
@@ -58,8 +66,9 @@ impl LoopState {
             }
             _ => &mut unknown,
         };
+        let shares_budget = child.shares_budget;
         let (usage, events) = take_event(call_id, state, child);
-        self.count_child(&usage);
+        self.count_child(&usage, shares_budget);
         events
     }
 
@@ -107,7 +116,7 @@ impl LoopState {
 #[cold]
 #[inline(never)]
 fn take_event(call_id: &str, state: &mut ChildState, child: ChildEvent) -> (Usage, Vec<AgentEvent>) {
-    let ChildEvent { path: inner, event, keeps_questions } = child;
+    let ChildEvent { path: inner, event, keeps_questions, .. } = child;
     let is_direct = inner.is_empty();
     let path = |inner: Vec<String>| [vec![call_id.to_owned()], inner].concat();
     let told = Told::of(&event);

@@ -139,7 +139,7 @@ impl Step<'_> {
         let mut message = self.message(self.state.turn.model, content, &usage, stop_reason);
         message.error = Some(error.clone());
         let message = Rc::new(message);
-        self.state.tally.usage.add(&message.usage);
+        self.count(&message.usage);
         self.state.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: message.clone() });
         let place = self.state.history.messages().len();

@@ -34,6 +34,7 @@ impl Step<'_> {
     }
 
     fn infer(&mut self, mut inference: Box<Inference>) {
+        self.reserve();
         let effect = self.start(Effect::Infer {
             model: inference.model,
             turn_index: self.state.tally.turn_index,
@@ -198,7 +199,7 @@ impl Step<'_> {
         let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
         let shown = Rc::new(self.message(inference.model, content, &usage, stop_reason));
         let (stored, own_arguments) = without_faults(&shown, &faults);
-        self.state.tally.usage.add(&usage);
+        self.count(&usage);
         self.state.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: shown });
         let place = self.state.history.messages().len();

@@ -90,6 +90,7 @@
 
 mod approve;
 mod batch;
+mod budget;
 mod checkpoint;
 mod children;
 mod dispatch;

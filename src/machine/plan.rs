@@ -94,6 +94,11 @@ impl Step<'_> {
         let Some(call) = batch.calls.get(place).filter(|call| call.status.is_ready()) else {
             return;
         };
+        let is_refused = self.state.spending.is_wrapping_up && !batch.is_answer;
+        if is_refused || !self.may_call_tool(call.announced) {
+            return self.settle(batch, place, ToolResultCause::Budget, "");
+        }
+        let Some(call) = batch.calls.get(place) else { return };
         batch.running += 1;
         let announce = (!call.announced).then(|| AgentEvent::ToolExecutionStart {
             call_id: call.block.call_id.clone(),

@@ -29,6 +29,9 @@ impl Step<'_> {
         if self.is_out_of_turns() {
             return self.stop_before_call(RunStopReason::MaxTurns);
         }
+        if let Some(reason) = self.check_budget() {
+            return self.stop_before_call(reason);
+        }
         let mut policies = self.rules.pre_turn.iter();
         let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));
         self.state.turn.fresh_from = None;

@@ -6,7 +6,7 @@ use crate::rules::context::ListLength;
 use crate::rules::policy::Transform;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
-use crate::words::message::{AgentMessage, MessageStopReason};
+use crate::words::message::{AgentMessage, MessageStopReason, Usage};
 
 use super::output::Effect;
 use super::phase::Phase;
@@ -163,12 +163,15 @@ impl Step<'_> {
     /// There is room, so the model is called again; what it said before it refused does not count.
     fn discard_shown(&mut self) {
         let shown = std::mem::take(&mut self.state.turn.shown);
-        self.state.tally.usage.add(&shown.usage.totalled());
+        self.count(&shown.usage.totalled());
         let reason = self.state.turn.overflow.as_ref().map(|refusal| refusal.message.clone());
         self.reset_message(&shown, &reason.unwrap_or_default());
     }
 
     pub(super) fn compact(&mut self) {
+        if self.is_out_of_budget(&Usage::default()) {
+            return self.compacted(None);
+        }
         let model = self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone());
         let effect = self.start(Effect::Compact { model });
         self.state.phase = Phase::Compacting { effect };
@@ -190,7 +193,7 @@ impl Step<'_> {
                 self.cut_message(MessageStopReason::Error, ErrorInfo { message, phase, ..overflow });
             }
             Some(Ok(Compaction { messages, report, usage })) => {
-                self.state.tally.usage.add(&usage);
+                self.count(&usage);
                 self.discard_shown();
                 self.state.turn.overflow = None;
                 self.apply(Transform::Replace { messages, report }, true);

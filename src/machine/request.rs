@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::host::isolate::guard;
+use crate::rules::budget::Spent;
 use crate::rules::context::{SameRole, estimate_tokens, hygiene, shown};
 use crate::rules::stream::{ModelRequest, StreamOptions, ToolChoice};
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -149,12 +150,16 @@ impl Step<'_> {
     }
 
     pub(super) fn request(&mut self, messages: Rc<Vec<LlmMessage>>) -> ModelRequest {
+        let (mut system_prompt, mut options) = (self.rules.system_prompt.clone(), self.stream_options());
+        if self.state.spending.is_wrapping_up {
+            (system_prompt, options) = self.wrap_up(options);
+        }
         let mut request = ModelRequest {
             model: self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone()),
-            system_prompt: self.rules.system_prompt.clone(),
+            system_prompt,
             messages,
             tools: self.rules.schemas.clone(),
-            options: self.stream_options(),
+            options,
             api_key: None,
             output: None,
             session_id: None,
@@ -189,6 +194,7 @@ impl Step<'_> {
         }
         self.state.turn.message_open = true;
         self.state.tally.turns += 1;
+        self.spend(&Spent { turns: 1, ..Spent::default() });
         self.emit(AgentEvent::MessageStart);
     }
 }

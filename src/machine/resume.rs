@@ -40,6 +40,7 @@ impl Step<'_> {
     pub(super) fn resume_run(&mut self) {
         let Some(elapsed) = self.state.timing.restored.take() else { return };
         self.state.timing.began = self.now.saturating_sub(elapsed);
+        self.begin_spending();
         let event = self.run_resumed();
         self.emit(event);
         if let Some(limit) = self.rules.timeouts.total {
@@ -104,7 +105,7 @@ impl Step<'_> {
             }
             AttemptStage::Cut(cut) => {
                 let usage = self.estimated(inference.model, &cut.usage, &|| cut.content.clone());
-                self.state.tally.usage.add(&usage);
+                self.count(&usage);
                 if cut.shown {
                     let reason = "the process ended while the answer came".to_owned();
                     self.emit(AgentEvent::MessageReset { reason });

@@ -104,7 +104,10 @@ impl Step<'_> {
                 verdict.unwrap_or(RetryVerdict::Stop)
             }
         };
-        if let RetryVerdict::Wait(delay_ms) = verdict {
+        let can_pay = matches!(verdict, RetryVerdict::Stop | RetryVerdict::StopNaming(_))
+            || !self.is_out_of_budget(&streaming.assembler.usage);
+        if let (RetryVerdict::Wait(delay_ms), true) = (&verdict, can_pay) {
+            let delay_ms = *delay_ms;
             self.discard_answer(streaming, &error.message);
             let reason = error.message.clone();
             inference.last_error = Some(error.code);
@@ -125,7 +128,7 @@ impl Step<'_> {
             .rules
             .models
             .get(inference.model + 1)
-            .filter(|_| error.retryable || inference.last_error == Some(error.code))
+            .filter(|_| can_pay && (error.retryable || inference.last_error == Some(error.code)))
         {
             Some(_) => self.fall_back(inference, streaming, &error),
             None => self.cut_stream(streaming, MessageStopReason::Error, error),
@@ -156,7 +159,7 @@ impl Step<'_> {
 
     /// What was shown of the attempt does not count.
     fn discard_answer(&mut self, streaming: Streaming, reason: &str) {
-        self.state.tally.usage.add(&streaming.assembler.usage.totalled());
+        self.count(&streaming.assembler.usage.totalled());
         self.reset_message(&streaming.assembler, reason);
     }
 

@@ -184,6 +184,9 @@ impl Step<'_> {
             Ending::Normal | Ending::Interrupted => {
                 self.inject(batch.injected);
                 self.inject(decided.injected);
+                if self.state.spending.is_wrapping_up {
+                    return self.end_run(RunStopReason::Budget, None);
+                }
                 // The answer was requested as a call, so it may end the run just as a text would.
                 let is_answer = batch.is_answer && self.state.structured.output.is_some();
                 let then = if is_answer { AfterPoll::TurnIfPending } else { AfterPoll::Turn };

@@ -7,11 +7,13 @@ use crate::data::table::Table;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::rules::approval::{ApprovalEntry, ApprovalStateMachine};
+use crate::rules::budget::Accounts;
 use crate::rules::stream::{Assembler, ToolSchema};
 use crate::words::error::ErrorInfo;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::words::question::Question;
 
+use super::budget::Spending;
 use super::history::History;
 use super::input::{Letter, Queue};
 use super::output::EffectId;
@@ -32,6 +34,9 @@ pub struct LoopState {
     pub(crate) provider: ProviderMemory,
     pub(crate) structured: Structured,
     pub(crate) timing: Timing,
+    pub(crate) spending: Spending,
+    /// The budgets that its sub-agents use.
+    pub(crate) shared_accounts: Accounts,
     /// The options of the run, as data.
     pub(crate) options: Option<RawJson>,
     /// The checkpoints of the sub-agents that were running when the run was, by the ids of their calls, until they go on.
@@ -172,6 +177,8 @@ impl LoopState {
             provider: ProviderMemory::default(),
             structured: Structured::default(),
             timing: Timing::default(),
+            spending: Spending::default(),
+            shared_accounts: Accounts::default(),
             options: None,
             children: Table::new(),
             child_questions: Vec::new(),

@@ -20,6 +20,7 @@ pub(super) fn default_text(cause: ToolResultCause, call: &ToolCallBlock, detail:
         C::Timeout => ("tool `", "` did not finish within "),
         C::Threw => ("tool `", "` failed: "),
         C::Interrupted => ("tool call interrupted: the process ended while the tool ran", ""),
+        C::Budget => ("tool call not run: the budget of the run has no room for it", ""),
         C::Filtered => ("tool call not run: the answer was stopped by a safety filter or a refusal", ""),
     };
     let name = if after.is_empty() { "" } else { call.tool_name.as_str() };

@@ -47,6 +47,7 @@ impl Step<'_> {
     fn open_run(&mut self) {
         self.emit(AgentEvent::AgentStart);
         self.state.timing.began = self.now;
+        self.begin_spending();
         if let Some(ms) = self.rules.timeouts.total {
             self.state.timing.limit = Some(self.start(Effect::Sleep { ms }));
         }
@@ -124,6 +125,9 @@ impl Step<'_> {
             self.inject(vec![message]);
         }
         self.inject(decided.injected);
+        if self.state.spending.is_wrapping_up {
+            return self.end_run(RunStopReason::Budget, None);
+        }
         let then = if paused { AfterPoll::Turn } else { AfterPoll::TurnIfPending };
         self.poll(Queue::Steering, then);
     }

@@ -2,6 +2,7 @@
 //! what is retried, what a request leaves out, and how a run is written down.
 
 pub mod approval;
+pub mod budget;
 pub mod call_ids;
 pub mod checkpoint;
 pub mod context;

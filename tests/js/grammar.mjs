@@ -11,7 +11,7 @@
 const ANYWHERE = new Set([
   "context_compacted", "before_llm_call", "retry_attempt", "model_fallback", "model_switched", "tool_calls_proposed",
   "tool_approval_requested", "tool_approval_resolved", "command_refused", "state_changed", "cache_action",
-  "transfer_initiated", "subagent_event", "custom",
+  "transfer_initiated", "subagent_event", "budget", "custom",
 ]);
 
 /**
@@ -159,7 +159,7 @@ class Walk {
   /** @param {any} event */
   agent_end({ messages, stopReason, turns, error, usage }) {
     this.rule(!this.turnOpen, "a turn that is open ends before its run");
-    this.rule(["completed", "max_turns", "policy_stop", "transfer", "aborted", "error"].includes(stopReason), "the run says why it ended");
+    this.rule(["completed", "max_turns", "budget", "policy_stop", "transfer", "aborted", "error"].includes(stopReason), "the run says why it ended");
     this.rule((stopReason === "error") <= (error !== undefined), "a run that ends in an error says which");
     this.rule(turns <= this.turns, "no more turns are counted than there were");
     this.rule(usage.total >= 0 && usage.input >= 0 && usage.output >= 0, "the usage is told");

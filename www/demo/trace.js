@@ -180,7 +180,7 @@ export function duration(ms) {
 /** Words stop reasons and turn ends for people. @param {string | undefined} reason */
 export function inWords(reason) {
   const words = {
-    completed: "completed", aborted: "stopped", error: "failed", max_turns: "stopped after the most turns allowed", policy_stop: "stopped by a policy", transfer: "handed over",
+    completed: "completed", aborted: "stopped", error: "failed", max_turns: "stopped after the most turns allowed", policy_stop: "stopped by a policy", budget: "stopped, the budget is used up", transfer: "handed over",
     complete: "answered", tools_executed: "tools done", steering_interrupt: "steered", tool_use: "asks for tools", stop: "finished", length: "cut at the length limit",
     content_filter: "held back by a filter", refusal: "refused", pause: "paused",
   };

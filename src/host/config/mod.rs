@@ -112,6 +112,7 @@ impl AgentLoopConfig {
                 session_state: Map::new(),
                 agent_name: "".into(),
                 transfer_chain: Vec::new(),
+                budget: None,
                 max_depth: 8,
                 max_transfer_depth: 5,
             },

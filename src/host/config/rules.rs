@@ -7,6 +7,7 @@ use crate::data::json::{Map, RawJson};
 use crate::host::ports::HookStages;
 use crate::host::tool::ToolSpec;
 use crate::rules::approval::{ApprovalGate, ApprovalOptions};
+use crate::rules::budget::Budget;
 use crate::rules::policy::{
     ContextTransformer, PostLoopPolicy, PostTurnPolicy, PreDispatchPolicy, PreTurnPolicy,
 };
@@ -107,6 +108,8 @@ pub struct Rules {
     pub agent_name: Rc<str>,
     /// The agents that transferred the conversation before, oldest first.
     pub transfer_chain: Vec<String>,
+    /// How much may be used.
+    pub budget: Option<Budget>,
     /// How deep sub-agents may be nested: 8 by default, at most [`DEEPEST_NESTING`]. The outermost run says so.
     pub max_depth: u32,
     /// How long the chain of transfers may become; 5 by default.

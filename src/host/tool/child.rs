@@ -12,6 +12,8 @@ pub struct ChildEvent {
     pub event: RawJson,
     /// Whether the questions of that agent are its own business: then they are not the parent's questions too.
     pub keeps_questions: bool,
+    /// Whether that agent counts what it uses in the budgets of the run around it itself.
+    pub shares_budget: bool,
 }
 
 /// The run of an agent inside a call.

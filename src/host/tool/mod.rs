@@ -15,6 +15,7 @@ pub use updates::{Progress, Updates};
 use crate::data::json::{JsonError, RawJson};
 use crate::host::cancel::CancelToken;
 use crate::host::state::SessionState;
+use crate::rules::budget::Accounts;
 use crate::rules::stream::ToolSchema;
 
 /// Whether calls of a tool need approval.
@@ -97,6 +98,8 @@ pub struct ToolContext {
     pub arguments: RawJson,
     /// How deep the run is inside others.
     pub nesting: Nesting,
+    /// The budgets that an agent inside this call uses too.
+    pub accounts: Accounts,
     /// The checkpoint of the agent inside this call, if the call goes on from one: a JSON object.
     pub checkpoint: Option<RawJson>,
     /// Is cancelled when the call is no longer wanted.

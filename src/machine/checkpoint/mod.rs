@@ -15,11 +15,13 @@ use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::host::tool::Nesting;
 use crate::rules::approval::{ApprovalEntry, ApprovalState};
+use crate::rules::budget::Spent;
 use crate::rules::stream::{Assembler, ModelRequest};
-use crate::words::event::{AgentEvent, RunStopReason};
+use crate::words::event::{AgentEvent, BudgetKind, BudgetState, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
 
 use super::batch::{Asked, Batch, BatchCall, CallStatus};
+use super::budget::Spending;
 use super::checkpoint::answer::{read_stage, write_stage};
 use super::checkpoint::part::{FirstError, Part};
 use super::history::History;
@@ -45,6 +47,18 @@ impl LoopState {
         run.field("usage", &usage).field("elapsedMs", &elapsed);
         if self.tally.children != Usage::default() {
             run.field("childrenUsage", &self.tally.children);
+        }
+        let spent = Spent { ms: 0, ..self.spending.books.borrow().spent };
+        if spent != Spent::default() {
+            run.field("spent", &spent);
+        }
+        run.optional("wrapsUp", &self.spending.is_wrapping_up.then_some(true));
+        if !self.spending.told.is_empty() {
+            let mut told = ListWriter::new(run.key("budgetTold"));
+            for (kind, state) in &self.spending.told {
+                [kind.as_str(), " ", state.as_str()].concat().write_json(told.item());
+            }
+            told.end();
         }
         run.optional("model", &self.provider.model).optional("output", &self.structured.output);
         run.field("outputTries", &self.structured.tries);
@@ -146,6 +160,7 @@ impl LoopState {
         state.tally.pauses = run.int("pauses");
         state.tally.usage = run.read("usage");
         state.tally.children = run.optional("childrenUsage").unwrap_or_default();
+        read_spending(&run, &mut state.spending);
         state.timing.restored = Some(run.long("elapsedMs"));
         state.provider.model = run.get("model").and_then(Value::as_str).map(Rc::from);
         state.structured.output = run.get("output").map(ToJson::to_raw);
@@ -186,6 +201,20 @@ impl LoopState {
             Some(first_error) => Err(first_error),
         }
     }
+}
+
+fn read_spending(run: &Part<'_>, spending: &mut Spending) {
+    spending.books.borrow_mut().spent = run.optional("spent").unwrap_or_default();
+    spending.is_wrapping_up = run.flag("wrapsUp");
+    for told in run.get("budgetTold").into_iter().flat_map(texts_of) {
+        let (kind, told) = told.split_once(' ').unwrap_or_default();
+        spending.told.extend(BudgetKind::from_word(kind).zip(BudgetState::from_word(told)));
+    }
+}
+
+/// The texts in a list.
+fn texts_of(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().unwrap_or_default().iter().filter_map(Value::as_str)
 }
 
 #[inline(never)]

@@ -8,12 +8,14 @@
 //! tools   = each call once: tool_execution_start? tool_execution_update* tool_execution_end
 //! ```
 
+mod budget;
 mod delta;
 mod read;
 mod reasons;
 mod text;
 mod write;
 
+pub use budget::{BudgetKind, BudgetState};
 pub use delta::{Delta, DeltaKind};
 pub use reasons::{DecisionSource, RunStopReason, TurnEndReason};
 pub use write::write_usage;
@@ -224,6 +226,17 @@ pub enum AgentEvent {
         /// The event.
         event: RawJson,
     },
+    /// A budget is nearly used up, or has no room for the next call: once for each kind and state.
+    Budget {
+        /// How it stands with it.
+        state: BudgetState,
+        /// What it limits.
+        kind: BudgetKind,
+        /// What was used, calls in progress included: trillionths of the unit of the prices, a number, or milliseconds.
+        used: u64,
+        /// What may be used.
+        limit: u64,
+    },
     /// An event of the host's own.
     Custom {
         /// The host's name for the event.
@@ -277,6 +290,7 @@ impl AgentEvent {
             AgentEvent::CacheAction { .. } => "cache_action",
             AgentEvent::TransferInitiated { .. } => "transfer_initiated",
             AgentEvent::SubagentEvent { .. } => "subagent_event",
+            AgentEvent::Budget { .. } => "budget",
             AgentEvent::Custom { .. } => "custom",
         }
     }

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use crate::data::json::{FromJson, RawJson, ToJson, Value};
 use crate::words::error::ErrorInfo;
 use crate::words::message::Usage;
+use crate::words::price::read_cost;
 
 use super::reasons::{DecisionSource, RunStopReason, TurnEndReason};
-use super::{AgentEvent, CompactionReport, Delta};
+use super::{AgentEvent, BudgetKind, BudgetState, CompactionReport, Delta};
 
 impl FromJson for AgentEvent {
     fn from_json(value: &Value) -> Result<Self, String> {
@@ -132,6 +133,19 @@ fn other_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Str
             path: event.path(),
             event: event.raw("event"),
         },
+        "budget" => {
+            let kind = BudgetKind::from_word(&event.text("kind")).unwrap_or(BudgetKind::Tokens);
+            let amount = |key: &str| match kind {
+                BudgetKind::Usd => read_cost(event.any(key)).unwrap_or_default(),
+                _ => event.number(key),
+            };
+            AgentEvent::Budget {
+                state: BudgetState::from_word(&event.text("state")).unwrap_or(BudgetState::Warn),
+                kind,
+                used: amount("used"),
+                limit: amount("limit"),
+            }
+        }
         "custom" => AgentEvent::Custom { name: event.text("name"), payload: event.raw("payload") },
         _ => return Ok(None),
     }))

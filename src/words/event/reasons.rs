@@ -49,6 +49,8 @@ pub enum RunStopReason {
     PolicyStop,
     /// The conversation was handed over.
     Transfer,
+    /// The budget was used up.
+    Budget,
     /// The run was aborted.
     Aborted,
     /// Something failed.
@@ -56,7 +58,8 @@ pub enum RunStopReason {
 }
 
 impl RunStopReason {
-    const WORDS: [(Self, &'static str); 6] = [
+    const WORDS: [(Self, &'static str); 7] = [
+        (Self::Budget, "budget"),
         (Self::Completed, "completed"),
         (Self::MaxTurns, "max_turns"),
         (Self::PolicyStop, "policy_stop"),

@@ -3,8 +3,9 @@
 use crate::data::json::{ObjectWriter, ToJson};
 
 use crate::words::message::Usage;
+use crate::words::price::write_cost;
 
-use super::{AgentEvent, CompactionReport};
+use super::{AgentEvent, BudgetKind, CompactionReport};
 
 impl AgentEvent {
     /// Appends the members of the event's JSON object, `type` first.
@@ -61,10 +62,18 @@ impl AgentEvent {
             AgentEvent::SubagentEvent { call_id, path, event } => {
                 object.field("callId", call_id).field("path", path).field("event", event);
             }
+            AgentEvent::Budget { .. } => self.write_budget(object),
             AgentEvent::Custom { name, payload } => {
                 object.field("name", name).field("payload", payload);
             }
         }
+    }
+
+    fn write_budget(&self, object: &mut ObjectWriter<'_>) {
+        let AgentEvent::Budget { state, kind, used, limit } = self else { return };
+        object.field("state", state.as_str()).field("kind", kind.as_str());
+        write_amount("used", *kind, *used, object);
+        write_amount("limit", *kind, *limit, object);
     }
 
     fn write_tool_members(&self, object: &mut ObjectWriter<'_>) {
@@ -101,6 +110,14 @@ pub fn write_usage(usage: &Usage, own: Option<&Usage>, object: &mut ObjectWriter
     usage.write_members(&mut inner);
     inner.optional("own", &own.copied());
     inner.end();
+}
+
+/// Writes an amount of a budget.
+fn write_amount(key: &str, kind: BudgetKind, amount: u64, object: &mut ObjectWriter<'_>) {
+    match kind {
+        BudgetKind::Usd => write_cost(amount, object.key(key)),
+        _ => drop(object.field(key, &amount)),
+    }
 }
 
 fn write_path(path: &Vec<String>, object: &mut ObjectWriter<'_>) {

@@ -80,10 +80,12 @@ pub enum ToolResultCause {
     Interrupted,
     /// The answer with the call was filtered or refused.
     Filtered,
+    /// The budget has no room for another call.
+    Budget,
 }
 
 impl ToolResultCause {
-    const WORDS: [(Self, &'static str); 14] = [
+    const WORDS: [(Self, &'static str); 15] = [
         (Self::UnknownTool, "unknown_tool"),
         (Self::InvalidArguments, "invalid_arguments"),
         (Self::Incomplete, "incomplete"),
@@ -98,6 +100,7 @@ impl ToolResultCause {
         (Self::Threw, "threw"),
         (Self::Interrupted, "interrupted"),
         (Self::Filtered, "filtered"),
+        (Self::Budget, "budget"),
     ];
 
     /// Returns the word used in results.

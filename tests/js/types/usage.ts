@@ -7,7 +7,7 @@ import {
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
   type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Question, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
-  type Policies, type PolicyContext, type ProviderOptions, type Receipt, type SteerOptions, type TurnInfo, type TurnOptions, type RunOptions, type RunStopReason, type ScriptItem,
+  type Policies, type PolicyContext, type ProviderOptions, type Receipt, type SteerOptions, type TurnInfo, type TurnOptions, type Budget, type RunOptions, type RunStopReason, type ScriptItem,
   type ServerName, type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
   type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
   type ToolResultMessage, type Transfer, type RunInfo, type SlidingWindowOptions, type BudgetTrimOptions, type Reducer, type WrappedToolCall, type WrappedModelCall, budgetTrim, errorInfo, keepLast, pruneToolResults, reduce, slidingWindow, type TransformInfo, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
@@ -228,6 +228,8 @@ export async function live(): Promise<AgentResult> {
   const patient: SteerOptions = { when: "after_batch" };
   const prepared = ({ turnIndex, messages, usage, signal, metadata }: TurnInfo): TurnOptions =>
     turnIndex + messages.length + usage.total > 0 && !signal.aborted && metadata ? { activeTools: ["weather"], systemPrompt: "Be brief." } : {};
+  const budget: Budget = { usd: 0.5, toolCalls: 20, warnAt: 0.5, onExceed: "wrap_up", scope: "agent" };
+  new Agent({ model: models[0]!, budget }).budget = { ...budget, usd: 1 };
   const ofRun: RunOptions = { metadata: { user: "u" }, streamOptions: { temperature: 0 }, activeTools: [] };
   agent.streamOptions = { temperature: 0 };
   void [prepared, ofRun];
@@ -309,6 +311,7 @@ function tell(event: AgentEvent, run: AgentRun): unknown {
     case "cache_action": return event.prefixTokens;
     case "transfer_initiated": return event.to;
     case "subagent_event": return tell(event.event, run);
+    case "budget": return [event.state, event.kind, event.used / event.limit];
     case "custom": return is<JsonValue>(event.payload);
     default: return is<never>(event);
   }

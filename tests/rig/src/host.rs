@@ -500,7 +500,7 @@ pub fn line(event: &AgentEvent) -> Option<String> {
             format!("cache {} {prefix_tokens}", if *write { "write" } else { "read" })
         }
         A::TransferInitiated { to, .. } => format!("transfer to {to}"),
-        A::SubagentEvent { .. } | A::Custom { .. } => return None,
+        A::SubagentEvent { .. } | A::Budget { .. } | A::Custom { .. } => return None,
     })
 }
 

@@ -184,6 +184,7 @@ fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
         }
         AgentEvent::ToolCallsProposed { .. }
         | AgentEvent::SubagentEvent { .. }
+        | AgentEvent::Budget { .. }
         | AgentEvent::Custom { .. } => return None,
     };
     match value {

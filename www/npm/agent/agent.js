@@ -172,6 +172,14 @@ export class Agent {
     this.#core.setStreamOptions(options);
   }
 
+  get budget() {
+    return this.#core.settings.budget;
+  }
+
+  set budget(budget) {
+    this.#core.setBudget(budget);
+  }
+
   /** @returns {JsonSchema | StandardSchema | undefined} */
   get output() {
     return this.#core.settings.output.given;

@@ -8,7 +8,7 @@ import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
 import { complain, hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
-import { checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
+import { checkBudget, checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
 import { INSIDE } from "../tools/subagent.js";
@@ -80,6 +80,8 @@ export class Core {
     if (runs.current) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
     if (prompts && runs.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
     if (registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
+    const unpriced = this.settings.budget?.usd !== undefined && this.settings.models.withoutPrice();
+    if (unpriced) throw misuse(`\`budget.usd\` needs the price of model \`${unpriced}\`: give it as \`price\` with the model`);
     runs.unread?.drop();
     const inside = insideOf(options);
     registration.join(inside?.scope);
@@ -211,6 +213,13 @@ export class Core {
     checkStreamOptions(options);
     jsonOf("the stream options are", options ?? {});
     this.settings.streamOptions = options;
+    this.registration.configure();
+  }
+
+  /** @param {import("../index.js").Budget | undefined} budget */
+  setBudget(budget) {
+    checkBudget(budget);
+    this.settings.budget = budget;
     this.registration.configure();
   }
 

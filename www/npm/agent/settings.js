@@ -19,6 +19,7 @@ export class Settings {
     this.options = options;
     this.systemPrompt = options.systemPrompt ?? "";
     this.streamOptions = options.streamOptions;
+    this.budget = options.budget;
     /** What stands around execution. @type {Around} */
     this.around = { wrapTool: options.wrapTool, wrapModel: options.wrapModel, path: [], maxDepth: options.maxDepth ?? 8 };
     if (this.around.maxDepth > DEEPEST_NESTING) throw misuse(`\`maxDepth\` must be at most ${DEEPEST_NESTING}, got ${shownOf(options.maxDepth)}`);
@@ -57,6 +58,7 @@ export class Settings {
       ...this.tools.settings(),
       systemPrompt: this.systemPrompt,
       streamOptions: this.streamOptions,
+      budget: budgetSettings(this.budget),
       maxTurns: options.maxTurns ?? 100,
       retry: retrySettings(options.retry),
       approval: options.approval, toolExecution: options.toolExecution, maxConcurrentTools: options.maxConcurrentTools,
@@ -80,6 +82,11 @@ export class Settings {
     for (const slot of POLICIES) if ((policies?.[slot]?.length ?? 0) > 0) has.push(slot);
     return has;
   }
+}
+
+/** Without a limit is without the member. @param {import("../index.js").Budget | undefined} budget */
+function budgetSettings(budget) {
+  return budget && Object.fromEntries(Object.entries(budget).filter(([, value]) => value !== Infinity));
 }
 
 /** @param {CheckedOptions["retry"]} given */

@@ -39,8 +39,14 @@ export class EngineRun {
     const { registration, session, host } = core;
     const now = host.now();
     registration.posts++;
-    this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), options, now));
+    this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), options, this.#around(engine), now));
     engine.runs.add(this.ref);
+  }
+
+  /** The run around this one, if it lives in the same instance. @param {Engine} engine */
+  #around(engine) {
+    const around = this.run.around.run?.engineRun;
+    return around?.engine === engine ? around.handle : 0;
   }
 
   /** Whether the instance is gone, or was never there. */
@@ -192,19 +198,19 @@ export class EngineRun {
    * An agent inside a tool has emitted an event. The engine takes it when that agent has said what it has to say: it may be in
    * the middle of it, and then it could not be ended.
    * @param {number} slot @param {string} path the calls inside this one that led to it: JSON, or nothing @param {string} event JSON
-   * @param {boolean} keepsQuestions
+   * @param {number} flags see `child_event` of the engine
    */
-  subagentEvent(slot, path, event, keepsQuestions) {
-    if (this.slots.has(slot) && this.#fits(event)) this.#post((glue) => glue.subagent_event(this.handle, slot, path, event, keepsQuestions), "soon");
+  subagentEvent(slot, path, event, flags) {
+    if (this.slots.has(slot) && this.#fits(event)) this.#post((glue) => glue.subagent_event(this.handle, slot, path, event, flags), "soon");
   }
 
   /**
    * The same for a call that has its result already. Returns the events for the listeners.
-   * @param {string} callId @param {string} path @param {string} event JSON @param {boolean} keepsQuestions @returns {AgentEvent[]}
+   * @param {string} callId @param {string} path @param {string} event JSON @param {number} flags see `child_event` of the engine @returns {AgentEvent[]}
    */
-  lateSubagentEvent(callId, path, event, keepsQuestions) {
+  lateSubagentEvent(callId, path, event, flags) {
     const { runId } = this.run;
-    const told = this.#call((glue) => glue.late_subagent_event(this.handle, callId, path, event, keepsQuestions));
+    const told = this.#call((glue) => glue.late_subagent_event(this.handle, callId, path, event, flags));
     return JSON.parse(told || "[]").map((/** @type {object} */ event) => ({ ...event, runId }));
   }
 

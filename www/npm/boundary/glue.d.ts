@@ -86,7 +86,7 @@ export interface Calls {
    * An agent inside a call whose effect is gone emits an event while it is ended. Returns a list of the events that the
    * listeners are told.
    */
-  late_subagent_event(handle: number, call_id: string, path: string, event: string, keeps_questions: boolean): string;
+  late_subagent_event(handle: number, call_id: string, path: string, event: string, flags: number): string;
   
   /**
    * Posts a command (JSON, as in a checkpoint) to an agent.
@@ -121,9 +121,10 @@ export interface Calls {
   
   /**
    * Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
-   * this run (see `turn_options` in `settings.rs`), and its `metadata`.
+   * this run (see `turn_options` in `settings.rs`), and its `metadata`. `around` is the run inside a tool of which this one is,
+   * or 0: the budgets of that one are also those of this one.
    */
-  run_new(agent: number, prompts: string, run_id: string, session_id: string, options: string, now: number): number;
+  run_new(agent: number, prompts: string, run_id: string, session_id: string, options: string, around: number, now: number): number;
   
   /**
    * Runs as far as possible without an answer from outside and without getting ahead of the
@@ -157,9 +158,9 @@ export interface Calls {
   
   /**
    * An agent inside a tool emits an event, as JSON. `path` is a list of the ids of the calls inside this one that led to it, or
-   * empty. With `keeps_questions`, its questions are not those of the agent around it.
+   * empty. See `child_event` for the flags.
    */
-  subagent_event(handle: number, slot: number, path: string, event: string, keeps_questions: boolean): void;
+  subagent_event(handle: number, slot: number, path: string, event: string, flags: number): void;
   
   /**
    * Takes the body of a request to send. Later calls return nothing.

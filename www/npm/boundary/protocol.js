@@ -123,7 +123,7 @@ export const STAGES = /** @type {const} */ (["beforeInference", "afterInference"
 export const POLICIES = /** @type {const} */ (["preTurn", "preDispatch", "postTurn", "postLoop"]);
 
 /** The causes of results that no tool wrote. */
-export const CAUSES = /** @type {const} */ (["unknown_tool", "invalid_arguments", "incomplete", "rejected", "denied", "skipped", "policy_stop", "steering", "aborted", "transfer", "timeout", "threw", "interrupted", "filtered"]);
+export const CAUSES = /** @type {const} */ (["unknown_tool", "invalid_arguments", "incomplete", "rejected", "denied", "skipped", "policy_stop", "steering", "aborted", "transfer", "timeout", "threw", "interrupted", "filtered", "budget"]);
 
 /** The kinds of pieces that a host's `streamFn` yields. */
 export const DELTAS = { text_delta: 1, thinking_delta: 2, tool_call_delta: 3 };

@@ -2,7 +2,7 @@
 // The models of an agent: the one that is asked first, and those to fall back to.
 
 import { misuse } from "../shared.js";
-import { modelSettings } from "./setup.js";
+import { modelSettings, setupOf } from "./setup.js";
 
 /** @import { ModelWithSetup } from "./setup.js" */
 
@@ -32,6 +32,11 @@ export class ModelList {
     this.list = list;
     if (!isRunning) this.known = [];
     for (const each of list) if (!this.known.includes(each)) this.known.push(each);
+  }
+
+  /** The id of a model on a server without a price, if there is one. */
+  withoutPrice() {
+    return this.list.find((model) => setupOf(model).wire && setupOf(model).price === undefined)?.id;
   }
 
   /** For the engine. */

@@ -54,6 +54,7 @@ const OPTIONS = {
   steering: { when: STEERING_TIMES, inFlight: ["cancel", "finish"], delivery: DELIVERY, atStart: ["after_first_turn", "before_first_call"] },
   followUp: { delivery: DELIVERY },
   timeouts: all(["firstChunkMs", "chunkMs", "modelMs", "toolMs", "totalMs"], "number"),
+  budget: { usd: "finite", ...all(["tokens", "toolCalls", "turns"], "count"), ms: "number", warnAt: "finite", onExceed: ["stop", "wrap_up"], scope: ["run", "agent"] },
   cache: { ttlMs: "finite", minTokens: "whole", intervals: "whole" },
   resultTexts: all(CAUSES, "function"),
   transfer: { agentName: "text", chain: "list", maxDepth: "whole" },
@@ -97,6 +98,7 @@ export function checkOptions(given) {
     checkShape(name, value, OPTIONS[name]);
     options[name] = typeof value === "function" && name !== "output" ? value.bind(given) : value;
   }
+  checkBudget(options.budget);
   if (Array.isArray(options.hooks)) options.hooks.forEach((/** @type {any} */ hooks, /** @type {number} */ i) => checkShape(`hooks[${i}]`, hooks ?? null, HOOKS));
   if (typeof options.compaction === "object" && !options.compaction.engine) throw misuse('`compaction` needs an `engine`; the stock one is "summarize"');
   for (const [name, rule] of Object.entries(options.approval?.rules ?? {})) checkShape(`approval.rules.${name}`, rule, RULES);
@@ -125,6 +127,13 @@ export function checkRunOptions(options, tools) {
   checkTurnOptions(options, { signal: "any", runId: "text", metadata: "object" }, tools, "the options of a run");
   const { signal } = options;
   if (signal !== undefined && typeof signal?.addEventListener !== "function") throw misuse(`\`signal\` must be an AbortSignal, got ${kindOf(signal)}`);
+}
+
+/** @param {unknown} given */
+export function checkBudget(given) {
+  checkShape("budget", given, OPTIONS.budget);
+  const { warnAt = 0 } = /** @type {{ warnAt?: number }} */ (given ?? {});
+  if (warnAt < 0 || warnAt > 1) throw misuse(`\`budget.warnAt\` must be between 0 and 1, got ${warnAt}`);
 }
 
 /** Checks the options of every model call. @param {unknown} given */

@@ -63,7 +63,7 @@ function play({ core, runId, options }, engine, prompts) {
   const { glue } = engine;
   const now = core.host.now();
   const agent = glue.agent_new(core.settings.toJson(), core.history.toJson(), NOBODY);
-  const handle = glue.run_new(agent, prompts ?? "", runId, /** @type {string} */ (core.session.id), options, now);
+  const handle = glue.run_new(agent, prompts ?? "", runId, /** @type {string} */ (core.session.id), options, 0, now);
   for (let step = 0; step < STEPS; step++) {
     const more = glue.run_poll(handle, 0, 0, now);
     for (const [kind, number, piece] of more === 0 ? [] : entries(engine)) {

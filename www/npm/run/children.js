@@ -37,11 +37,12 @@ export class Children {
   }
 
   /** @param {Child} child @param {AgentEvent} event */
-  #report({ slot, late, keepsQuestions }, event) {
+  #report(child, event) {
+    const { slot, late } = child;
     const [path, inner] = event.type === "subagent_event" ? [JSON.stringify(event.path), event.event] : ["", event];
     const text = JSON.stringify(inner);
     if (late) late.push([path, text]);
-    else this.run.engineRun.subagentEvent(slot, path, text, keepsQuestions);
+    else this.run.engineRun.subagentEvent(slot, path, text, flagsOf(child));
   }
 
   /** Whether the events of an agent inside this effect are being delivered right now. @param {number} slot */
@@ -92,11 +93,14 @@ export class Children {
     close(child.driver, run.abortion.effectReason());
     this.end(slot);
     if (run.isOver || engineRun.isGone) return;
-    const events = late.flatMap(([path, event]) => engineRun.lateSubagentEvent(child.callId, path, event, child.keepsQuestions));
+    const events = late.flatMap(([path, event]) => engineRun.lateSubagentEvent(child.callId, path, event, flagsOf(child)));
     for (const event of events) run.mark(event);
     run.batches.deliverFirst(events);
   }
 }
+
+/** What the engine must know of an agent inside a call. @param {Child} child */
+const flagsOf = ({ keepsQuestions, driver }) => (keepsQuestions ? 1 : 0) + (driver.core.registration.engine === driver.around.run?.engineRun.engine ? 2 : 0);
 
 /** Ends a run now. @param {Driver} driver @param {unknown} reason */
 function close(driver, reason) {

@@ -15,8 +15,9 @@ const PARENT = Symbol("turnwheel.parent");
 /** The key under which the options of a run say that it is inside a call. @type {unique symbol} */
 export const INSIDE = Symbol("turnwheel.inside");
 /**
- * What stands around execution, and the path of this agent from the root: the ids of the calls, and how many there may be.
- * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, path: string[], maxDepth: number }} Around
+ * What stands around execution, the path of this agent from the root (the ids of the calls), how many there may be, and the run
+ * around this one.
+ * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, path: string[], maxDepth: number, run?: Driver | undefined }} Around
  */
 /** A call that may run an agent. @typedef {{ run: Driver, slot: number, callId: string }} Parent */
 /**
@@ -75,7 +76,7 @@ async function enter({ run, slot, callId }, keepsQuestions) {
   const { Children } = await import("../run/children.js");
   const { around, core, waitingChildren } = run;
   return {
-    scope: core.registration.scope, around: { ...around, path: [...around.path, callId] }, checkpoint: waitingChildren[callId],
+    scope: core.registration.scope, around: { ...around, path: [...around.path, callId], run }, checkpoint: waitingChildren[callId],
     adopt(driver) {
       // The call may have been cancelled meanwhile: then so is the signal.
       if (run.engineRun.slots.has(slot)) (run.children ??= new Children(run)).adopt(slot, callId, driver, keepsQuestions);

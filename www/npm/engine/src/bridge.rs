@@ -239,9 +239,9 @@ impl Bridge {
         }
     }
 
-    pub(super) fn subagent_event(&self, slot: SlotId, path: &str, event: &str, keeps_questions: bool) {
+    pub(super) fn subagent_event(&self, slot: SlotId, path: &str, event: &str, flags: u32) {
         if let (Some(updates), Ok(event)) = (self.updates(slot), RawJson::parse(event)) {
-            updates.event(ChildEvent { path: read_path(path), event, keeps_questions });
+            updates.event(child_event(path, event, flags));
         }
     }
 
@@ -355,8 +355,15 @@ impl Bridge {
     }
 }
 
+/// An event of a sub-agent. Flag 1: its questions are not those of the agent around it. Flag 2: it counts what it uses in the
+/// budgets of that agent itself.
+pub(super) fn child_event(path: &str, event: RawJson, flags: u32) -> ChildEvent {
+    let (keeps_questions, shares_budget) = (flags & 1 != 0, flags & 2 != 0);
+    ChildEvent { path: read_path(path), event, keeps_questions, shares_budget }
+}
+
 /// Reads the path of a sub-agent: a list of call ids as JSON, or nothing.
-pub(super) fn read_path(path: &str) -> Vec<String> {
+fn read_path(path: &str) -> Vec<String> {
     let path = Value::parse(path).unwrap_or_default();
     let path = path.as_array().unwrap_or_default().iter();
     path.filter_map(|call_id| call_id.as_str().map(str::to_owned)).collect()

@@ -220,6 +220,7 @@ mod tests {
             Threw,
             Interrupted,
             Filtered,
+            Budget,
         ]
     };
 

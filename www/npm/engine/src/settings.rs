@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use turnwheel::approval::{ApprovalGate, ApprovalOptions};
+use turnwheel::budget::Budget;
 use turnwheel::config::{
     AgentLoopConfig, CacheHints, EarlyDecisions, InFlight, Model, QueueMode, Rules, SteeringRules,
     SteeringTime, Timeouts, ToolExecutionPolicy, TurnOptions,
@@ -104,6 +105,8 @@ fn set_values(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), Agen
     if let Some(options) = settings.get("streamOptions") {
         rules.stream_options = Rc::new(StreamOptions::from_json(options).map_err(misuse)?);
     }
+    let budget = settings.get("budget").map(Budget::from_json).transpose();
+    rules.budget = budget.map_err(misuse)?;
     rules.max_turns = u32_at(settings, "maxTurns");
     if let retry @ Value::Object(_) = part("retry") {
         rules.retry = Rc::new(retry_config(retry));

@@ -8,10 +8,9 @@ use wasm_bindgen::prelude::*;
 
 use turnwheel::data::text::lossy;
 use turnwheel::json::{RawJson, ToJson, Value};
-use turnwheel::tool::ChildEvent;
 use turnwheel::wires::errors::{ErrorResponse, in_stream_text};
 
-use crate::bridge::{Bridge, SlotId, read_path};
+use crate::bridge::{Bridge, SlotId, child_event};
 use crate::instance::{RunEntry, run_entry, set_now};
 use crate::room::has_room_for_tree;
 
@@ -109,29 +108,23 @@ pub fn set_state(handle: u32, slot: SlotId, key: &str, value: &str) {
 }
 
 /// An agent inside a tool emits an event, as JSON. `path` is a list of the ids of the calls inside this one that led to it, or
-/// empty. With `keeps_questions`, its questions are not those of the agent around it.
+/// empty. See `child_event` for the flags.
 #[wasm_bindgen]
-pub fn subagent_event(handle: u32, slot: SlotId, path: &str, event: &str, keeps_questions: bool) {
+pub fn subagent_event(handle: u32, slot: SlotId, path: &str, event: &str, flags: u32) {
     if let Some(bridge) = bridge_of(handle) {
-        bridge.subagent_event(slot, path, event, keeps_questions);
+        bridge.subagent_event(slot, path, event, flags);
     }
 }
 
 /// An agent inside a call whose effect is gone emits an event while it is ended. Returns a list of the events that the
 /// listeners are told.
 #[wasm_bindgen]
-pub fn late_subagent_event(
-    handle: u32,
-    call_id: &str,
-    path: &str,
-    event: &str,
-    keeps_questions: bool,
-) -> String {
+pub fn late_subagent_event(handle: u32, call_id: &str, path: &str, event: &str, flags: u32) -> String {
     let Some(run) = run_entry(handle) else { return String::new() };
     let (Ok(mut stream), Ok(event)) = (run.stream.try_borrow_mut(), RawJson::parse(event)) else {
         return String::new();
     };
-    let child = ChildEvent { path: read_path(path), event, keeps_questions };
+    let child = child_event(path, event, flags);
     stream.take_late_event(call_id, child).to_json()
 }
 

@@ -23,7 +23,8 @@ use crate::outbox::{Outbox, Sent};
 use crate::settings;
 
 /// Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
-/// this run (see `turn_options` in `settings.rs`), and its `metadata`.
+/// this run (see `turn_options` in `settings.rs`), and its `metadata`. `around` is the run inside a tool of which this one is,
+/// or 0: the budgets of that one are also those of this one.
 #[wasm_bindgen]
 pub fn run_new(
     agent: u32,
@@ -31,6 +32,7 @@ pub fn run_new(
     run_id: &str,
     session_id: &str,
     options: &str,
+    around: u32,
     now: f64,
 ) -> Result<u32, JsValue> {
     set_now(now);
@@ -52,6 +54,11 @@ pub fn run_new(
     let mut stream = stream.map_err(|error| thrown(&error))?;
     if let Some(own) = own {
         stream = stream.with_options(own).map_err(|error| thrown(&error))?;
+    }
+    if let Some(around) = run_entry(around)
+        && let Ok(around) = around.stream.try_borrow()
+    {
+        stream = stream.with_accounts(around.accounts());
     }
     stream.take_offers();
     let handle = next_handle();

@@ -1,0 +1,269 @@
+//! Budgets: how much a run, or all runs of an agent, may use.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
+use crate::words::event::BudgetKind;
+use crate::words::message::Usage;
+use crate::words::price::{Cost, read_cost, write_cost};
+
+/// How much may be used. What is not set has no limit. Checked before every call of a model, with what the call is expected
+/// to use, and before every call of a tool. Sub-agents use the budgets of the agents around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Money; the models need a price.
+    pub usd: Option<Cost>,
+    /// Tokens, read and written.
+    pub tokens: Option<u64>,
+    /// Calls of tools.
+    pub tool_calls: Option<u64>,
+    /// Turns that call a model.
+    pub turns: Option<u64>,
+    /// The time in milliseconds in which runs were alive, not the time that they spent in a checkpoint.
+    pub ms: Option<u64>,
+    /// At which percentage of a limit the listeners are told; 80 by default.
+    pub warn_at: u32,
+    /// What happens when there is no room for the next call of a model.
+    pub on_exceed: OnExceed,
+    /// What the budget is for.
+    pub scope: BudgetScope,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget {
+            usd: None,
+            tokens: None,
+            tool_calls: None,
+            turns: None,
+            ms: None,
+            warn_at: 80,
+            on_exceed: OnExceed::default(),
+            scope: BudgetScope::default(),
+        }
+    }
+}
+
+/// What happens when there is no room in a budget for the next call of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnExceed {
+    /// The run ends.
+    #[default]
+    Stop,
+    /// One last call, in which the model may call no tools and is asked to answer with what there is. It may exceed the
+    /// budget.
+    WrapUp,
+}
+
+/// What a budget is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BudgetScope {
+    /// Each run.
+    #[default]
+    Run,
+    /// All runs of the agent together.
+    Agent,
+}
+
+impl Budget {
+    fn limit(&self, kind: BudgetKind) -> Option<u64> {
+        match kind {
+            BudgetKind::Usd => self.usd,
+            BudgetKind::Tokens => self.tokens,
+            BudgetKind::ToolCalls => self.tool_calls,
+            BudgetKind::Turns => self.turns,
+            BudgetKind::Ms => self.ms,
+        }
+    }
+
+    /// Whether it takes an estimate to know if there is room.
+    fn needs_estimate(&self) -> bool {
+        self.usd.is_some() || self.tokens.is_some()
+    }
+}
+
+impl FromJson for Budget {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let percent =
+            |share: &Value| read_cost(share).and_then(|share| u32::try_from(share / 10_000_000_000).ok());
+        Ok(Budget {
+            usd: value.get("usd").and_then(read_cost),
+            tokens: value.number_at("tokens"),
+            tool_calls: value.number_at("toolCalls"),
+            turns: value.number_at("turns"),
+            ms: value.number_at("ms"),
+            warn_at: value.get("warnAt").and_then(percent).unwrap_or(80),
+            on_exceed: match value.text_at("onExceed") {
+                Some("wrap_up") => OnExceed::WrapUp,
+                _ => OnExceed::Stop,
+            },
+            scope: match value.text_at("scope") {
+                Some("agent") => BudgetScope::Agent,
+                _ => BudgetScope::Run,
+            },
+        })
+    }
+}
+
+/// What was used of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) usd: Cost,
+    pub(crate) tokens: u64,
+    pub(crate) tool_calls: u64,
+    pub(crate) turns: u64,
+    pub(crate) ms: u64,
+}
+
+impl Spent {
+    pub(crate) fn of(usage: &Usage) -> Self {
+        Spent { usd: usage.cost.unwrap_or_default(), tokens: usage.total, ..Spent::default() }
+    }
+
+    pub(crate) fn add(&mut self, other: &Spent) {
+        self.usd = self.usd.saturating_add(other.usd);
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
+        self.turns = self.turns.saturating_add(other.turns);
+        self.ms = self.ms.saturating_add(other.ms);
+    }
+
+    fn without(&self, other: &Spent) -> Self {
+        Spent {
+            usd: self.usd.saturating_sub(other.usd),
+            tokens: self.tokens.saturating_sub(other.tokens),
+            ..*self
+        }
+    }
+
+    fn part(&self, kind: BudgetKind) -> u64 {
+        match kind {
+            BudgetKind::Usd => self.usd,
+            BudgetKind::Tokens => self.tokens,
+            BudgetKind::ToolCalls => self.tool_calls,
+            BudgetKind::Turns => self.turns,
+            BudgetKind::Ms => self.ms,
+        }
+    }
+}
+
+impl ToJson for Spent {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        write_cost(self.usd, object.key("usd"));
+        object.field("tokens", &self.tokens).field("toolCalls", &self.tool_calls);
+        object.field("turns", &self.turns).field("ms", &self.ms);
+        object.end();
+    }
+}
+
+impl FromJson for Spent {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let count = |key: &str| value.number_at(key).unwrap_or_default();
+        Ok(Spent {
+            usd: value.get("usd").and_then(read_cost).unwrap_or_default(),
+            tokens: count("tokens"),
+            tool_calls: count("toolCalls"),
+            turns: count("turns"),
+            ms: count("ms"),
+        })
+    }
+}
+
+/// What a run has used, its sub-agents included, and what the calls in progress are expected to use.
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    pub(crate) spent: Spent,
+    reserved: Spent,
+    /// When the run began, not counting the time it spent in a checkpoint.
+    pub(crate) began: u64,
+}
+
+/// A budget and what was used of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    budget: Budget,
+    books: Rc<RefCell<Books>>,
+    /// What earlier runs have used.
+    earlier: Spent,
+}
+
+/// The budgets that a run shares with the runs around it.
+#[derive(Clone, Debug, Default)]
+pub struct Accounts(pub(crate) Vec<Account>);
+
+/// A limit that is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) kind: BudgetKind,
+    pub(crate) used: u64,
+    pub(crate) limit: u64,
+}
+
+const KINDS: [BudgetKind; 5] =
+    [BudgetKind::Usd, BudgetKind::Tokens, BudgetKind::ToolCalls, BudgetKind::Turns, BudgetKind::Ms];
+
+impl Account {
+    pub(crate) fn new(budget: Budget, books: Rc<RefCell<Books>>, earlier: Spent) -> Self {
+        let earlier = if budget.scope == BudgetScope::Agent { earlier } else { Spent::default() };
+        Account { budget, books, earlier }
+    }
+
+    pub(crate) fn needs_estimate(&self) -> bool {
+        self.budget.needs_estimate()
+    }
+
+    pub(crate) fn on_exceed(&self) -> OnExceed {
+        self.budget.on_exceed
+    }
+
+    /// What is used, calls in progress included.
+    fn used(&self, now: u64) -> Spent {
+        let books = self.books.borrow();
+        let mut used = self.earlier;
+        used.add(&books.spent);
+        used.add(&books.reserved);
+        used.ms = used.ms.saturating_add(now.saturating_sub(books.began));
+        used
+    }
+
+    /// Returns a limit that would be exceeded by using so much more. Time is over once it is used up.
+    pub(crate) fn exceeded_by(&self, more: &Spent, now: u64) -> Option<Reached> {
+        let used = self.used(now);
+        KINDS.into_iter().find_map(|kind| {
+            let limit = self.budget.limit(kind)?;
+            let after = used.part(kind).saturating_add(more.part(kind));
+            let is_over =
+                if kind == BudgetKind::Ms { after >= limit } else { more.part(kind) > 0 && after > limit };
+            let is_used_up = matches!(kind, BudgetKind::Usd | BudgetKind::Tokens) && used.part(kind) >= limit;
+            // A call of a tool is not held up by what a model has used, and a call of a model not by tools.
+            let counts = more.tool_calls == 0 || kind == BudgetKind::ToolCalls;
+            (counts && (is_over || is_used_up)).then_some(Reached { kind, used: used.part(kind), limit })
+        })
+    }
+
+    /// Returns the limits that are nearly reached.
+    pub(crate) fn warnings(&self, now: u64) -> impl Iterator<Item = Reached> {
+        let (used, budget) = (self.used(now), self.budget);
+        KINDS.into_iter().filter_map(move |kind| {
+            let limit = budget.limit(kind)?;
+            let used = used.part(kind);
+            let near = u128::from(used) * 100 >= u128::from(limit) * u128::from(budget.warn_at);
+            near.then_some(Reached { kind, used, limit })
+        })
+    }
+
+    pub(crate) fn spend(&self, spent: &Spent) {
+        self.books.borrow_mut().spent.add(spent);
+    }
+
+    pub(crate) fn reserve(&self, expected: &Spent) {
+        self.books.borrow_mut().reserved.add(expected);
+    }
+
+    pub(crate) fn release(&self, expected: &Spent) {
+        let mut books = self.books.borrow_mut();
+        books.reserved = books.reserved.without(expected);
+    }
+}
