@@ -104,6 +104,7 @@ impl SubAgent {
             inbox.close();
         }
         let child = Rc::new(Child {
+            call_id: context.call_id.clone(),
             agent,
             inbox,
             run_id,
@@ -118,6 +119,7 @@ impl SubAgent {
 
 /// The run of an agent inside a call.
 struct Child {
+    call_id: Rc<str>,
     agent: Agent,
     inbox: Inbox,
     run_id: Rc<str>,
@@ -148,6 +150,10 @@ impl Child {
 }
 
 impl ChildRun for Child {
+    fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
     fn checkpoint(&self) -> Option<RawJson> {
         let mut stream = self.stream.try_borrow_mut().ok()?;
         Some(stream.checkpoint().to_raw())

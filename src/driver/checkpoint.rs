@@ -58,8 +58,10 @@ impl AgentStream {
     #[inline(never)]
     fn write_children(&self, out: &mut ObjectWriter<'_>) {
         let mut children = Vec::new();
-        for (id, child) in self.round.tasks.children() {
-            children.extend(self.calls.get(&id).zip(child.checkpoint()));
+        for (_, child) in self.round.tasks.children() {
+            if let Some(checkpoint) = child.checkpoint() {
+                children.push((child.call_id().to_owned(), checkpoint));
+            }
         }
         let mut waiting = self.state.waiting_children().peekable();
         if children.is_empty() && waiting.peek().is_none() {

@@ -1,6 +1,6 @@
 //! The agents that run inside the tools of a run.
 
-use crate::host::tool::{ChildEvent, Progress};
+use crate::host::tool::{ChildEvent, ChildRun, Progress};
 use crate::machine::{EffectId, Input, Output};
 use crate::rules::approval::ToolDecision;
 use crate::rules::budget::Accounts;
@@ -78,22 +78,21 @@ impl AgentStream {
 
     /// Drops an effect. If an agent runs inside it, that ends first.
     pub(super) fn drop_effect(&mut self, id: EffectId) {
-        if self.round.tasks.child(id).is_some() {
-            self.end_child(id);
+        if let Some(child) = self.round.tasks.child(id) {
+            self.end_child(id, &*child);
         }
-        self.calls.remove(&id);
         self.round.remove(id);
     }
 
     #[cold]
     #[inline(never)]
-    fn end_child(&mut self, id: EffectId) {
+    fn end_child(&mut self, id: EffectId, child: &dyn ChildRun) {
         let reported = self.round.tasks.close_child(id, "not wanted any more");
-        let Some(call_id) = self.calls.get(&id).cloned() else { return };
+        let call_id = child.call_id();
         let mut events = Vec::new();
         for progress in reported {
             if let Progress::Event(event) = progress {
-                events.extend(self.state.take_late_event(&call_id, event));
+                events.extend(self.state.take_late_event(call_id, event));
             }
         }
         events.into_iter().rev().for_each(|event| self.outputs.put_back(Output::Event(event)));
@@ -134,9 +133,10 @@ impl AgentStream {
     /// An agent inside a call goes on: it gets the answers that came before.
     #[cold]
     #[inline(never)]
-    pub(super) fn answer_early(&mut self, id: EffectId, call_id: &str) {
-        let is_inside = |question: &Question| question.path.first().is_some_and(|first| first == call_id);
+    pub(super) fn answer_early(&mut self, id: EffectId) {
         let Some(child) = self.round.tasks.child(id) else { return };
+        let call_id = child.call_id();
+        let is_inside = |question: &Question| question.path.first().is_some_and(|first| first == call_id);
         let open = &self.state.child_questions;
         let is_about = |id: &str| open.iter().any(|question| question.id == id && is_inside(question));
         for answers in &mut self.early_answers {

@@ -29,12 +29,11 @@ use std::task::{Context, Poll};
 use futures::stream::Stream;
 
 use crate::data::json::{FromJson, RawJson};
-use crate::data::table::Table;
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, TurnOptions};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
-use crate::machine::{EffectId, Input, LoopState};
+use crate::machine::{Input, LoopState};
 use crate::rules::approval::ToolDecision;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::AgentEvent;
@@ -92,8 +91,6 @@ pub struct AgentStream {
     config: Rc<AgentLoopConfig>,
     /// What holds for this run, whatever the agent is set to.
     options: Option<Box<TurnOptions>>,
-    /// The ids of the calls that run.
-    calls: Table<EffectId, Rc<str>>,
     /// Answers to questions of a checkpoint, asked by agents inside that have not gone on yet. Those of one
     /// command stay together.
     early_answers: Vec<Vec<(String, ToolDecision)>>,
@@ -222,7 +219,6 @@ impl AgentStream {
             begin: Some(begin),
             config,
             options: None,
-            calls: Table::new(),
             early_answers: Vec::new(),
             key: KeyOfTurn::default(),
             now: 0,

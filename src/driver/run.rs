@@ -208,7 +208,6 @@ impl AgentStream {
             }
             Polled::Last(reply) => {
                 self.handle_progress();
-                self.calls.remove(&id);
                 self.round.tasks.remove(id);
                 self.put_into_force(reply)
             }

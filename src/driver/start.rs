@@ -38,7 +38,6 @@ impl AgentStream {
         let cancel = CancelToken::new();
         let future = match effect {
             Effect::Execute { tool, call_id, arguments } => {
-                self.calls.insert(id, call_id.clone());
                 self.execute(&config, tool, call_id, arguments, cancel.clone())
             }
             effect => match self.future_of(effect, &config, &cancel) {
@@ -47,10 +46,8 @@ impl AgentStream {
             },
         };
         self.round.tasks.insert(id, future, cancel);
-        if self.state.has_child_questions()
-            && let Some(call_id) = self.calls.get(&id).cloned()
-        {
-            self.answer_early(id, &call_id);
+        if self.state.has_child_questions() {
+            self.answer_early(id);
         }
         if is_poll {
             self.take_ready_poll(id);

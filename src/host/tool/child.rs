@@ -18,6 +18,9 @@ pub struct ChildEvent {
 
 /// The run of an agent inside a call.
 pub trait ChildRun {
+    /// The id of the call.
+    fn call_id(&self) -> &str;
+
     /// Its checkpoint, as JSON, while it runs.
     fn checkpoint(&self) -> Option<RawJson>;
 
