@@ -60,7 +60,6 @@ export function localModel(adapter, options) {
   async function* streamFn(request, { signal }) {
     const leave = await enter(signal);
     try {
-      await adapter.prepare(signal);
       if (mode === "native") yield* native(adapter, request, signal);
       else yield* formed(request, signal);
     } catch (error) {
@@ -226,13 +225,14 @@ class Answer {
     if (!this.made) return events;
     this.held.push(...events);
     if (piece.kind !== "call_end") return [];
-    if (this.made.has(callKey(piece.name, parsed(piece.json)))) {
-      this.isRepeated = true;
-      return [];
-    }
     const told = this.held;
     this.held = [];
-    return told;
+    if (!this.made.has(callKey(piece.name, parsed(piece.json)))) return told;
+    this.calls.pop();
+    this.index--;
+    // If it asked for something new as well, that will do.
+    this.isRepeated = this.calls.length === 0;
+    return [];
   }
 
   /** @param {Exclude<import("./reader.js").Piece, { kind: "text" }>} piece @returns {AssistantMessageEvent[]} */
