@@ -14,7 +14,7 @@ export type ToolMode = "constrained" | "native" | "prompted";
  * How far loading is. `loaded` and `total` are bytes, or parts of 1.
  *
  * @example
- * const show = ({ loaded, total }: LocalProgress) => total && bar(loaded / total);
+ * const percent = ({ loaded, total = 1 }: LocalProgress) => `${Math.round((100 * loaded) / total)} %`;
  */
 export interface LocalProgress { phase: "download" | "load"; loaded: number; total?: number }
 
@@ -22,7 +22,7 @@ export interface LocalProgress { phase: "download" | "load"; loaded: number; tot
  * Options of an on-device model.
  *
  * @example
- * const options: LocalOptions = { maxCalls: 1, onProgress: ({ loaded, total }) => show(loaded, total) };
+ * const options: LocalOptions = { maxCalls: 1, onProgress: ({ loaded, total }) => console.log(loaded, total) };
  */
 export interface LocalOptions {
   /** The model's id in messages and events. Default: the name of the engine. */
@@ -44,9 +44,8 @@ export interface LocalOptions {
  * wait.
  *
  * @example
- * button.onclick = async () => {
- *   await model.prepare();
- *   await agent.prompt(question);
+ * const onClick = async (local: LocalModel) => {
+ *   if ((await local.availability()) !== "unavailable") await local.prepare();
  * };
  */
 export interface LocalModel extends Model {
@@ -74,11 +73,11 @@ export function promptApi(options?: LocalOptions & { languages?: string[]; sampl
  *
  * @example
  * import { wllama } from "turnwheel/local";
- * const model = wllama(async ({ onProgress }) => {
- *   const engine = new Wllama({ default: "/wllama.wasm" });
- *   await engine.loadModelFromUrl("/model.gguf", { n_ctx: 4096, progressCallback: onProgress });
- *   return engine;
- * });
+ * const local = (engine: { loadModelFromUrl(url: string, options: object): Promise<void> }) =>
+ *   wllama(async ({ onProgress }) => {
+ *     await engine.loadModelFromUrl("/model.gguf", { n_ctx: 4096, progressCallback: onProgress });
+ *     return engine;
+ *   });
  */
 export function wllama(engine: object | ((options: { signal?: AbortSignal; onProgress(progress: { loaded: number; total?: number }): void }) => Promise<object>), options?: LocalOptions): LocalModel;
 
@@ -88,7 +87,8 @@ export function wllama(engine: object | ((options: { signal?: AbortSignal; onPro
  *
  * @example
  * import { webLlm } from "turnwheel/local";
- * const model = webLlm(({ initProgressCallback }) => CreateMLCEngine("Qwen3-0.6B-q4f16_1-MLC", { initProgressCallback }));
+ * const local = (create: (model: string, options: object) => Promise<object>) =>
+ *   webLlm(({ initProgressCallback }) => create("Qwen3-0.6B-q4f16_1-MLC", { initProgressCallback }));
  */
 export function webLlm(engine: object | ((options: { initProgressCallback(report: { progress: number }): void }) => Promise<object>), options?: LocalOptions): LocalModel;
 
@@ -98,6 +98,6 @@ export function webLlm(engine: object | ((options: { initProgressCallback(report
  *
  * @example
  * import { transformers } from "turnwheel/local";
- * const model = transformers({ model: loaded, tokenizer, library, StructuredOutputProcessor });
+ * const local = (parts: { model: object; tokenizer: object; library: object }) => transformers(parts, { maxCalls: 1 });
  */
 export function transformers(parts: { model: object; tokenizer: object; library: object; StructuredOutputProcessor?: unknown }, options?: LocalOptions): LocalModel;
