@@ -87,7 +87,8 @@ export class Call {
 
   /** @param {McpClient} client @param {object} params @param {object} options */
   async #task(client, params, options) {
-    const { tasks } = /** @type {any} */ (client).experimental;
+    const { tasks } = /** @type {any} */ (client).experimental ?? {};
+    if (!tasks) throw new Error("this tool only runs as a task, which this version of the Client cannot do");
     let taskId;
     let isOver = false;
     try {

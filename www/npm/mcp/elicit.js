@@ -26,15 +26,10 @@ export class Elicitor {
 
   /** Answers a request of the server. @param {Watch} watch @param {any} params @param {string | number | undefined} id @param {AbortSignal} signal */
   async answer(watch, params, id, signal) {
-    // The successor of the SDK also calls this for a question inside a result, which did not come as a message.
-    const own = id !== undefined && watch.open.has(id) ? undefined : watch.begin(Symbol("a question inside a result"), "elicitation/create");
-    try {
-      const { calls } = own ?? /** @type {import("./watch.js").OpenRequest} */ (watch.open.get(/** @type {string} */ (id)));
+    return watch.during(id, "elicitation/create", signal, ({ calls, controller }) => {
       const [call, another] = calls;
-      return await this.ask(params, signal, another ? undefined : call, watch);
-    } finally {
-      if (own) watch.close(own.id);
-    }
+      return this.ask(params, controller.signal, another ? undefined : call, watch);
+    });
   }
 
   /**

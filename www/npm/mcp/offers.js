@@ -25,7 +25,7 @@ export async function offer(client, { onSample, roots }, watch, elicitor) {
   /** @type {[method: string, schema: string, handler: (request: any, extra: any) => unknown][]} */
   const handlers = [];
   if (elicitor) handlers.push(["elicitation/create", "ElicitRequestSchema", ({ params }, extra) => elicitor.answer(watch, params, idOf(extra), signalOf(extra))]);
-  if (onSample) handlers.push(["sampling/createMessage", "CreateMessageRequestSchema", ({ params }, extra) => sample(onSample, params, signalOf(extra))]);
+  if (onSample) handlers.push(["sampling/createMessage", "CreateMessageRequestSchema", ({ params }, extra) => watch.during(idOf(extra), "sampling/createMessage", signalOf(extra), ({ controller }) => sample(onSample, params, controller.signal))]);
   if (roots) handlers.push(["roots/list", "ListRootsRequestSchema", async () => ({ roots: rootsOf(typeof roots === "function" ? await roots() : roots) })]);
   if (handlers.length === 0) return () => {};
   const registrar = /** @type {any} */ (client);

@@ -104,6 +104,8 @@ export class McpServer {
   }
 
   async #read() {
+    // The client may have been connected anew.
+    this.#watch?.attach();
     try {
       while (this.#isStale) {
         this.#isStale = false;

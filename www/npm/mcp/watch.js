@@ -11,7 +11,7 @@ const MAX_OPEN = 16;
 /**
  * A request of the server that waits for its answer, with the calls that were in flight when it came: nothing in the
  * protocol says to which of them it belongs.
- * @typedef {{ id: Id, method: string, calls: Set<Call> }} OpenRequest
+ * @typedef {{ id: Id, method: string, calls: Set<Call>, controller: AbortController }} OpenRequest
  */
 /** A symbol is that of a request which did not come as a message of its own. @typedef {string | number | symbol} Id */
 /** @typedef {{ onListChanged(): void }} Listener */
@@ -27,6 +27,8 @@ export class Watch {
   /** Who waits until the server says that what a person does elsewhere is done. @type {Map<string, () => void>} */
   completions = new Map();
   isClosed = false;
+  /** What was answered in place of its handler, whose own answer would come too late. @type {Set<Id>} */
+  #abandoned = new Set();
   /** @type {Set<Listener>} */
   #listeners = new Set();
   /** @type {any} */
@@ -71,7 +73,10 @@ export class Watch {
       this.#hear(message);
     };
     const onSend = (/** @type {any} */ message, /** @type {any} */ options) => {
-      if (message?.method === undefined) this.close(message?.id);
+      if (message?.method === undefined) {
+        if (this.#abandoned.delete(message?.id)) return Promise.resolve();
+        this.close(message?.id);
+      }
       return send.call(transport, message, options);
     };
     const onClose = () => {
@@ -87,6 +92,7 @@ export class Watch {
   #detach() {
     for (const undo of this.#undo.splice(0)) undo();
     this.#transport = undefined;
+    this.#abandoned.clear();
   }
 
   /** Takes note of a request of the server. Returns whether it was refused. @param {any} message */
@@ -102,17 +108,37 @@ export class Watch {
 
   /** @param {any} message */
   #hear(message) {
-    if (message?.method === "notifications/cancelled") this.close(message.params?.requestId);
+    if (message?.method === "notifications/cancelled") {
+      this.open.get(message.params?.requestId)?.controller.abort(new Error(message.params?.reason ?? "the server took its question back"));
+      this.close(message.params?.requestId);
+    }
     if (message?.method === "notifications/elicitation/complete") this.completions.get(message.params?.elicitationId)?.();
     if (message?.method === "notifications/tools/list_changed") for (const listener of [...this.#listeners]) listener.onListChanged();
   }
 
   /** The server waits for us: its calls are not silent meanwhile. @param {Id} id @param {string} method @returns {OpenRequest} */
   begin(id, method) {
-    const request = { id, method, calls: new Set(this.calls) };
+    const request = { id, method, calls: new Set(this.calls), controller: new AbortController() };
     this.open.set(id, request);
     for (const call of request.calls) call.clock.stop();
     return request;
+  }
+
+  /**
+   * Answers a request. The successor of the SDK also asks for what stands inside a result, which did not come as a message.
+   * @template T @param {Id | undefined} id @param {string} method @param {AbortSignal} signal the SDK's @param {(request: OpenRequest) => Promise<T>} answer
+   */
+  async during(id, method, signal, answer) {
+    const request = this.open.get(id ?? "") ?? this.begin(Symbol(method), method);
+    const onAbort = () => request.controller.abort(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort);
+    try {
+      return await answer(request);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      if (typeof request.id === "symbol") this.close(request.id);
+    }
   }
 
   /** @param {Id | undefined} id */
@@ -138,12 +164,15 @@ export class Watch {
   abandon(id, reason) {
     const request = this.open.get(id);
     this.close(id);
+    request?.controller.abort(new Error(reason));
     if (!request || typeof id === "symbol") return;
     const transport = this.#transport;
+    // For a handler that is not ours. The SDK overlooks this for the id 0.
     transport?.onmessage?.({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
     if (this.isClosed) return;
     const answer = request.method === "elicitation/create" ? { result: { action: "cancel" } } : { error: { code: -32000, message: reason } };
     transport?.send({ jsonrpc: "2.0", id, ...answer })?.catch?.(() => {});
+    this.#abandoned.add(id);
   }
 }
 
