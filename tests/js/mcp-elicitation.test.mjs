@@ -125,7 +125,7 @@ test("a server that takes its question back aborts the signal; a question of no 
     const controller = new AbortController();
     const asked = asks(extra, undefined, { signal: controller.signal });
     await opened[0]?.promise;
-    controller.abort("never mind");
+    controller.abort(new Error("never mind"));
     return asked;
   });
   const answer = deferred();
