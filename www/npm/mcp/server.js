@@ -291,7 +291,8 @@ export class McpServer {
     const error = /** @type {{ code?: unknown, message?: unknown, name?: unknown } | null} */ (thrown);
     const isGone = CLOSED.includes(/** @type {any} */ (error?.code)) || !this.isConnected || error?.message === "Not connected";
     if (isGone) return new Error(`${this.name} is gone: its connection is closed; connect to it again and call mcpTools anew`, { cause: error });
-    const refused = await unauthorized(this.name, error, this.#options).catch(() => undefined);
+    const { authProvider } = this.#options;
+    const refused = await unauthorized(this.name, error, authProvider && { authProvider }).catch(() => undefined);
     if (refused) return refused;
     // Over HTTP there is no lasting connection that could close.
     if (error instanceof TypeError || error?.name === "StreamableHTTPError") return new Error(`${this.name} cannot be reached: ${textOf(error)}`, { cause: error });
