@@ -45,9 +45,26 @@ test("a form: the answer is checked, gets the defaults, and goes to the server; 
   await server.dispose();
 });
 
-test("without `onElicit` a server is told that nobody can be asked; so with sampling and roots", async () => {
+test("without a function the question is the agent's, of the call that it belongs to", async () => {
+  const { made, here } = await serverOf(() => [bare("buy"), bare("login")], ({ name }, extra) => asks(extra, name === "login" ? { mode: "url", message: "Log in", url: "https://example.com/a", elicitationId: "e" } : undefined));
+  const server = await mcpTools(here, { onError: () => {} });
+  /** @type {any[]} */
+  const asked = [];
+  const context = { callId: "c1", toolName: "buy", signal: new AbortController().signal, update() {}, ask: async (/** @type {any} */ question) => (asked.push(question), { action: "accept", content: { size: "small" } }) };
+  const run = async (/** @type {string} */ name) => textOf(await server.tools.find((tool) => tool.name === name)?.execute({}, /** @type {any} */ (context)));
+  assert.equal(await run("buy"), '{"action":"accept","content":{"gift":false,"size":"small"}}');
+  assert.deepEqual(asked, [{ message: "small: Which size?", schema: SIZE }]);
+  if (knowsUrls) {
+    assert.equal(await run("login"), '{"action":"accept"}');
+    assert.deepEqual(asked[1], { message: "small: Log in\nhttps://example.com/a" });
+  }
+  assert.deepEqual(await made.elicitInput({ message: "Out of the blue", requestedSchema: { type: "object", properties: {} } }), { action: "cancel" });
+  await server.dispose();
+});
+
+test("with `onElicit: false` a server is told that nobody can be asked; so with sampling and roots by default", async () => {
   const { made, here } = await serverOf(() => [bare("buy")], (_, extra) => asks(extra));
-  const server = await mcpTools(here);
+  const server = await mcpTools(here, { onElicit: false });
   assert.deepEqual(made.getClientCapabilities(), {});
   assert.match(textOf((await results(server.tools, "buy"))[0]), /^-3260[0-2]: /);
   await server.dispose();
@@ -227,7 +244,7 @@ test("a server may ask a model only where it was let, and gets what the host ret
 test("roots: a list, or a function that is asked each time", async () => {
   let place = "file:///a";
   const { made, here } = await serverOf(() => [bare("where")], async (_, extra) => said(await extra.sendRequest({ method: "roots/list" }, ListRootsResultSchema)));
-  const server = await mcpTools(here, { roots: () => [place, { uri: "file:///b", name: "b" }] });
+  const server = await mcpTools(here, { onElicit: false, roots: () => [place, { uri: "file:///b", name: "b" }] });
   const ask = async () => JSON.parse(textOf((await results(server.tools, "where"))[0])).roots;
   assert.deepEqual(await ask(), [{ uri: "file:///a" }, { uri: "file:///b", name: "b" }]);
   place = "file:///c";

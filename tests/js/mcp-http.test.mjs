@@ -80,5 +80,5 @@ test("options for an address do not go with a client or a transport, nor a code 
   const outcome = await mcpTools(URL_OF_SERVER, { authorizationCode: "a" }).then(() => undefined, (error) => error);
   misused(() => { throw outcome; }, /`authorizationCode` needs the `authProvider` that began the login/);
   const typed = await mcpTools(URL_OF_SERVER, /** @type {any} */ ({ onElicit: true })).then(() => undefined, (error) => error);
-  misused(() => { throw typed; }, /`onElicit` must be a function, got a boolean/);
+  misused(() => { throw typed; }, /`onElicit` must be a function, "ask" or false, got a boolean/);
 });

@@ -117,12 +117,13 @@ export interface McpToolsOptions {
   /** Two more tools, `list_resources` and `read_resource`, if the server has resources. Default false. */
   resources?: boolean;
   /**
-   * Asks a person what the server wants to know. Without it servers are told that nobody can be asked. The `signal` is aborted
-   * when the call is, and when the server takes its question back; `completed` settles when the server says that what was to be
-   * done at an address is done. A throw cancels the question, and `onError` is told. With a Client of your own, declare the
-   * capability: `new Client(info, { capabilities: { elicitation: { form: {}, url: {} } } })`.
+   * Asks a person what the server wants to know. `"ask"`, the default, makes it a question of the agent, of the kind
+   * `elicitation`; with `false` servers are told that nobody can be asked. As a function: the `signal` is aborted when the call is,
+   * and when the server takes its question back; `completed` settles when the server says that what was to be done at an address
+   * is done. A throw cancels the question, and `onError` is told. A Client of your own answers as you made it, unless this is
+   * given; then it must declare `elicitation: { form: {}, url: {} }`.
    */
-  onElicit?: (request: McpElicitation, info: { signal: AbortSignal; completed: Promise<void> }) => McpElicitResult | McpElicitResult["action"] | Promise<McpElicitResult | McpElicitResult["action"]>;
+  onElicit?: "ask" | false | ((request: McpElicitation, info: { signal: AbortSignal; completed: Promise<void> }) => McpElicitResult | McpElicitResult["action"] | Promise<McpElicitResult | McpElicitResult["action"]>);
   /**
    * Lets the server ask a model through you, at your cost: return a text, or a result in the protocol's form; `undefined` refuses.
    * Without it servers are told that there is no model. `request` is the protocol's `sampling/createMessage`.

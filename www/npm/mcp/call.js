@@ -54,6 +54,7 @@ export class Call {
       signal.removeEventListener("abort", onAbort);
       this.clock.end();
       watch.end(this, this.#controller.signal.aborted);
+      forgetTimers(watch.client);
     }
   }
 
@@ -104,6 +105,20 @@ export class Call {
     } finally {
       if (taskId !== undefined && !isOver && this.#controller.signal.aborted) tasks.cancelTask(taskId).catch(() => {});
     }
+  }
+}
+
+/**
+ * Older versions of the SDK (1.20 does) keep the timer of a call that was cut off, and Node would not end until it fires.
+ * @param {any} client
+ */
+function forgetTimers(client) {
+  const { _timeoutInfo: timers, _responseHandlers: waiting } = client;
+  if (!(timers instanceof Map) || !(waiting instanceof Map)) return;
+  for (const [id, { timeout, timeoutId }] of timers) {
+    if (timeout !== NO_TIMEOUT || waiting.has(id)) continue;
+    clearTimeout(timeoutId);
+    timers.delete(id);
   }
 }
 

@@ -17,7 +17,7 @@ const MAX_LENGTH = 65_536;
 const ACTIONS = ["accept", "decline", "cancel"];
 
 export class Elicitor {
-  /** @param {NonNullable<McpToolsOptions["onElicit"]>} onElicit @param {() => string} nameOf @param {(error: unknown) => void} report */
+  /** @param {Exclude<McpToolsOptions["onElicit"], undefined | false>} onElicit @param {() => string} nameOf @param {(error: unknown) => void} report */
   constructor(onElicit, nameOf, report) {
     this.onElicit = onElicit;
     this.nameOf = nameOf;
@@ -28,22 +28,23 @@ export class Elicitor {
   async answer(watch, params, id, signal) {
     return watch.during(id, "elicitation/create", signal, ({ calls, controller }) => {
       const [call, another] = calls;
-      return this.ask(params, controller.signal, another ? undefined : call, watch);
+      return this.ask(params, controller.signal, another ? undefined : call, watch, call);
     });
   }
 
   /**
    * Asks the host. What it answers is checked before it is sent.
-   * @param {any} params @param {AbortSignal} signal @param {Call | undefined} call @param {Watch | undefined} [watch] @returns {Promise<McpElicitResult>}
+   * @param {any} params @param {AbortSignal} signal @param {Call | undefined} call to which it belongs, if that is known
+   * @param {Watch | undefined} [watch] @param {Call | undefined} [asker] the call through which an agent is asked @returns {Promise<McpElicitResult>}
    */
-  async ask(params, signal, call, watch = call?.watch) {
+  async ask(params, signal, call, watch = call?.watch, asker = call) {
     const request = this.#requestOf(params, call);
     call?.context.update({ content: [{ type: "text", text: `waiting for an answer: ${request.message}` }], details: { elicitation: /** @type {any} */ (request) } });
     const completed = new Promise((/** @type {(value: void) => void} */ resolve) => {
       if (request.mode === "url") watch?.completions.set(request.elicitationId ?? "", resolve);
     });
     try {
-      const answer = await until(signal, this.onElicit(request, { signal, completed }));
+      const answer = await until(signal, this.onElicit === "ask" ? askAgent(request, asker) : this.onElicit(request, { signal, completed }));
       return answer === undefined ? { action: "cancel" } : this.#check(request, answer);
     } catch (error) {
       this.report(error);
@@ -77,6 +78,15 @@ export class Elicitor {
     if (errors.length > 0) throw refusal(`the answer does not fit what the server asks for: ${errors.slice(0, 10).join("; ")}`);
     return { action: "accept", content };
   }
+}
+
+/** Makes it a question of the agent whose call it is. @param {McpElicitation} request @param {Call | undefined} call */
+function askAgent(request, call) {
+  const ask = /** @type {any} */ (call?.context)?.ask;
+  // Nobody can be asked about what belongs to no call.
+  if (typeof ask !== "function") return undefined;
+  const message = `${request.server}: ${request.message}`;
+  return request.mode === "url" ? ask({ message: `${message}\n${request.url}` }) : ask({ message, schema: request.requestedSchema });
 }
 
 /** What a person who changed nothing in the form says. @param {any} schema */

@@ -1,5 +1,5 @@
 // @ts-check
-// What the client offers a server: answers to its questions, a model, and where the work is. Nothing by default.
+// What the client offers a server: answers to its questions, a model, and where the work is; the last two only if the host says so.
 
 import { kindOf, misuse } from "../shared.js";
 import { isSuccessor } from "./call.js";
@@ -14,7 +14,7 @@ const REJECTED = -1;
 
 /** What a connection of our own declares. @param {McpToolsOptions} options */
 export function capabilitiesOf({ onElicit, onSample, roots }) {
-  return { ...(onElicit && { elicitation: { form: {}, url: {} } }), ...(onSample && { sampling: {} }), ...(roots && { roots: {} }) };
+  return { ...(onElicit !== false && { elicitation: { form: {}, url: {} } }), ...(onSample && { sampling: {} }), ...(roots && { roots: {} }) };
 }
 
 /**

@@ -44,27 +44,29 @@ export class McpServer {
   /** @type {Promise<void> | undefined} */
   #refreshing;
   #isStale = false;
-  #isOwn = false;
+  #isOwn;
   /** @type {Watch | undefined} */
   #watch;
 
-  /** @param {McpToolsOptions} options */
-  constructor(options) {
+  /** @param {McpToolsOptions} options @param {boolean} isOwn whether the connection is made here, and closed here */
+  constructor(options, isOwn) {
     this.#options = options;
     /** @type {ToolDefinition[]} */
     this.tools = [];
     /** The client; there is one as soon as there is a server. @type {McpClient} */
     this.client = /** @type {any} */ (undefined);
-    this.elicitor = options.onElicit && new Elicitor(options.onElicit, () => this.name, this.report);
+    this.#isOwn = isOwn;
+    // Who made the client himself has decided what it answers.
+    const { onElicit = isOwn && "ask" } = options;
+    this.elicitor = onElicit === false ? undefined : new Elicitor(onElicit, () => this.name, this.report);
   }
 
   /**
    * Begins to listen to a connected client.
-   * @param {McpClient} client @param {boolean} isOwn whether it was connected here, and is closed here @param {() => void} withdraw takes back what the client was given to answer the server
+   * @param {McpClient} client @param {() => void} withdraw takes back what the client was given to answer the server
    */
-  attach(client, isOwn, withdraw) {
+  attach(client, withdraw) {
     this.client = client;
-    this.#isOwn = isOwn;
     this.#watch = Watch.of(client);
     this.#undo.push(withdraw, this.#watch.listen({ onListChanged: () => void this.refresh().catch(this.report) }));
   }
