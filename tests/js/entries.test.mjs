@@ -10,7 +10,7 @@ import { build } from "esbuild";
 const PKG = fileURLToPath(new URL("../../pkg/", import.meta.url));
 const MOST = 8192;
 
-for (const name of ["mcp", "webmcp"]) {
+for (const name of ["mcp", "webmcp", "stores-node"]) {
   test(`turnwheel/${name} costs ${MOST} bytes at most`, async () => {
     const entryPoint = `${PKG}${name}.js`;
     const shared = { name: "shared", setup: (/** @type {any} */ builder) => builder.onResolve({ filter: /./ }, ({ kind }) => (kind === "entry-point" ? undefined : { external: true })) };

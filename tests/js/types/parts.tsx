@@ -12,6 +12,8 @@ import { jsonSchemaValidator, mcpTools } from "turnwheel/mcp";
 import type { McpClient, McpElicitation, McpElicitResult, McpPrompt, McpTool, McpTools, McpToolsOptions, McpTransport } from "turnwheel/mcp";
 import { RemoteAgent } from "turnwheel/remote";
 import { useAgent } from "turnwheel/react";
+import { fileStore, openAgent, postgresStore, sqliteStore } from "turnwheel/stores/node";
+import type { DatabaseLike, FleetStore, Lease, PoolLike, StoreOptions } from "turnwheel/stores/node";
 import { expose, pageTools } from "turnwheel/webmcp";
 import type { ExposeOptions, PageAnnotations, PageTool, PageTools, PageToolsOptions } from "turnwheel/webmcp";
 import type { AgentCall, AgentLike, AgentView, QueuedInput, ShownMessage, StreamingMessage, UseAgentOptions } from "turnwheel/react";
@@ -99,4 +101,16 @@ export async function page() {
   // @ts-expect-error: no such word
   void pageTools({ approval: "destructive" });
   await tools.dispose();
+}
+
+export async function fleet(pool: PoolLike, database: DatabaseLike) {
+  const options: StoreOptions = { ttlMs: 1000, owner: "a", seal: { key: new Uint8Array(32), context: "b" } };
+  const stores: FleetStore[] = [fileStore("a", options), sqliteStore("a.db"), sqliteStore(database), postgresStore(pool, { ...options, table: "agents" })];
+  const lease: Lease | undefined = await stores[0]?.claim("a", { ttlMs: 1000, waitMs: 5000 });
+  if (!lease) return stores[0]?.owner("a");
+  const agent: Agent = openAgent(lease, { model: scripted([]) });
+  await lease.save(agent.checkpoint());
+  const told: [string, number, boolean, boolean] = [lease.id, lease.fence, lease.signal.aborted, lease.isHeld];
+  await lease.release();
+  return [told, lease.checkpoint?.messages, await stores[0]?.abandoned(5)];
 }

@@ -48,7 +48,9 @@ function shelfOf(root) {
     const text = await orNothing(readFile(place(id, fence, "state.json"), "utf8"));
     if (text === undefined) return;
     const { state, running, bytes, count } = JSON.parse(text);
-    const lines = new TextDecoder().decode((await readFile(place(id, fence, "messages.jsonl"))).subarray(0, bytes)).split("\n");
+    const file = await orNothing(readFile(place(id, fence, "messages.jsonl")));
+    if (file === undefined) return;
+    const lines = new TextDecoder().decode(file.subarray(0, bytes)).split("\n");
     return { state, running, messages: lines.slice(0, count) };
   }
   /** What was stored last: by the newest claim that stored anything. @param {string} id @param {number} fence */
@@ -62,6 +64,15 @@ function shelfOf(root) {
   /** @param {string} id @param {number} fence @param {Partial<Terms>} change */
   const setTerms = async (id, fence, change) => write(place(id, fence, "lease.json"), JSON.stringify({ ...(await terms(id, fence)), ...change }));
   const isNewest = async (/** @type {string} */ id, /** @type {number} */ fence) => (await newest(id)) === fence;
+  /** What fails because a later claim has removed the folder is a lost lease, and no other error. @param {string} id @param {number} fence @param {() => Promise<boolean>} work */
+  const held = async (id, fence, work) => {
+    try {
+      return (await isNewest(id, fence)) && (await work()) && (await isNewest(id, fence));
+    } catch (error) {
+      if (await isNewest(id, fence)) throw error;
+      return false;
+    }
+  };
 
   return {
     place: "files",
@@ -87,9 +98,8 @@ function shelfOf(root) {
       await setTerms(id, fence, { until: Date.now() + ttlMs, owner, running });
       return { fence, state, messages };
     },
-    async save(id, fence, ttlMs, { state, isRunning, from, messages }) {
+    save: (id, fence, ttlMs, { state, isRunning, from, messages }) => held(id, fence, async () => {
       const { appendFile, truncate } = await fs();
-      if (!(await isNewest(id, fence))) return false;
       const key = `${fence} ${id}`;
       const file = place(id, fence, "messages.jsonl");
       const isFirst = !offsets.has(key);
@@ -106,20 +116,26 @@ function shelfOf(root) {
       await setTerms(id, fence, { until: Date.now() + ttlMs, running: isRunning });
       offsets.set(key, lengths);
       if (isFirst) await forget(folderOf(id), fence);
-      return isNewest(id, fence);
-    },
-    async renew(id, fence, ttlMs) {
-      if (!(await isNewest(id, fence))) return false;
+      return true;
+    }),
+    renew: (id, fence, ttlMs) => held(id, fence, async () => {
       await setTerms(id, fence, { until: Date.now() + ttlMs });
-      return isNewest(id, fence);
-    },
-    async release(id, fence) {
+      return true;
+    }),
+    release(id, fence) {
       offsets.delete(`${fence} ${id}`);
-      if (await isNewest(id, fence)) await setTerms(id, fence, { until: 0 });
+      return held(id, fence, async () => {
+        await setTerms(id, fence, { until: 0 });
+        return true;
+      });
     },
     async read(id) {
-      const fence = await newest(id);
-      return fence === 0 ? undefined : latest(id, fence);
+      for (;;) {
+        const fence = await newest(id);
+        const found = await latest(id, fence);
+        // Otherwise a later claim may have removed what was being read.
+        if (await isNewest(id, fence)) return fence === 0 ? undefined : found;
+      }
     },
     remove: async (id) => (await fs()).rm(folderOf(id), { recursive: true, force: true }),
     async owner(id) {
