@@ -38,7 +38,7 @@ export interface McpElicitResult { action: "accept" | "decline" | "cancel"; cont
  * A prompt that a server offers to a person.
  *
  * @example
- * const titles = (await server.prompts()).map((prompt: McpPrompt) => prompt.title ?? prompt.name);
+ * const titleOf = ({ title, name }: McpPrompt) => title ?? name;
  */
 export interface McpPrompt { name: string; title?: string | undefined; description?: string | undefined; arguments?: { name: string; description?: string | undefined; required?: boolean | undefined }[] | undefined }
 
