@@ -1,0 +1,58 @@
+// @ts-check
+// A language model of the AI SDK as a model of an agent: specification v2, v3 and v4, told apart by what the model says of
+// itself. Nothing of the AI SDK is imported.
+
+import { custom } from "../core.js";
+import { checkNames, kindOf, misuse } from "../shared.js";
+import { callOptions } from "./call-options.js";
+import { AnswerReader } from "./stream.js";
+
+/** @import { AssistantMessageEvent, Model, ModelRequest } from "../index.js" */
+/** @import { LanguageModelLike, LanguageModelOptions } from "../ai-sdk.js" */
+/** @typedef {{ type: string } & Record<string, any>} Part a part of the stream, as the model's version defines it */
+
+const VERSIONS = ["v2", "v3", "v4"];
+
+/** @param {LanguageModelLike} model @param {LanguageModelOptions} [options] @returns {Model} */
+export function fromLanguageModel(model, options = {}) {
+  checkModel(model);
+  checkNames("fromLanguageModel: unknown option", options, ["providerOptions", "call", "contextWindow", "onWarning"]);
+  checkNames("fromLanguageModel: unknown option `call.", options.call ?? {}, ["topK", "seed", "presencePenalty", "frequencyPenalty"]);
+  // The prefix keeps what this bridge stored in a history apart from what a wire of the same provider stored.
+  const provider = `ai-sdk:${model.provider}`;
+  return custom(model.modelId, (request, { signal }) => answer(model, provider, options, request, signal), { provider, ...(options.contextWindow !== undefined && { contextWindow: options.contextWindow }) });
+}
+
+/** @param {any} model */
+function checkModel(model) {
+  if (typeof model === "string") throw misuse(`fromLanguageModel takes a model, got the text ${JSON.stringify(model)}; only \`ai\` itself looks up models by such names: pass what a provider's function gives`);
+  if (typeof model?.doStream !== "function") throw misuse(`fromLanguageModel takes a language model of the AI SDK, got ${kindOf(model)}`);
+  if (!VERSIONS.includes(model.specificationVersion)) throw misuse(`model \`${model.modelId}\` has specification version ${JSON.stringify(model.specificationVersion)}; fromLanguageModel knows ${VERSIONS.join(", ")}`);
+}
+
+/**
+ * One call of the model.
+ * @param {LanguageModelLike} model @param {string} provider @param {LanguageModelOptions} options @param {ModelRequest} request @param {AbortSignal} signal
+ * @returns {AsyncGenerator<AssistantMessageEvent>}
+ */
+async function* answer(model, provider, options, request, signal) {
+  const given = callOptions(model, provider, options, request);
+  const { stream } = /** @type {{ stream: ReadableStream<Part> }} */ (await model.doStream(/** @type {any} */ ({ ...given, abortSignal: signal })));
+  const reader = stream.getReader();
+  // A model may not look at its signal; then nothing else would end the read.
+  const leave = () => void reader.cancel(signal.reason).catch(() => {});
+  signal.addEventListener("abort", leave, { once: true });
+  try {
+    const answer = new AnswerReader(model, options.onWarning);
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      yield* answer.take(value);
+      if (answer.isOver) return;
+    }
+    if (!signal.aborted) yield* answer.end();
+  } finally {
+    signal.removeEventListener("abort", leave);
+    leave();
+  }
+}
