@@ -18,7 +18,7 @@ export interface LanguageModelLike {
 
 /**
  * Options of `fromLanguageModel`. `providerOptions` and `call` are sent with every call, `providerOptions` before what
- * `streamOptions` asks for. `contextWindow` is as in `ProviderOptions`. `onWarning` hears of what a provider does not support.
+ * `streamOptions` asks for. `contextWindow` and `price` are as in `ProviderOptions`. `onWarning` hears of what a provider does not support.
  *
  * @example
  * const options: LanguageModelOptions = { providerOptions: { openai: { serviceTier: "flex" } }, call: { seed: 1 }, onWarning: console.warn };
@@ -27,6 +27,7 @@ export interface LanguageModelOptions {
   providerOptions?: { [provider: string]: { [name: string]: JsonValue } };
   call?: { topK?: number; seed?: number; presencePenalty?: number; frequencyPenalty?: number };
   contextWindow?: number;
+  price?: { input: number; output: number; cacheRead?: number; cacheWrite?: number };
   onWarning?(warning: unknown): void;
 }
 

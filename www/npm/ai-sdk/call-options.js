@@ -4,6 +4,7 @@
 import { misuse } from "../shared.js";
 import { isAnthropic, isGoogle, isResponses, optionsName } from "./families.js";
 import { promptOf } from "./prompt.js";
+import { mayLeaveUnread } from "./unread.js";
 
 /** @import { ModelRequest, StreamOptions } from "../index.js" */
 /** @import { LanguageModelLike, LanguageModelOptions } from "../ai-sdk.js" */
@@ -25,6 +26,7 @@ export function callOptions(model, provider, options, request) {
     stopSequences: stop,
     ...(tools.length > 0 && { tools, toolChoice: choiceOf(toolChoice) }),
     ...(typeof reasoning === "string" && model.specificationVersion === "v4" && { reasoning: reasoning === "off" ? "none" : reasoning }),
+    ...(mayLeaveUnread(model) && { includeRawChunks: true }),
     ...(request.output && { responseFormat: { type: "json", schema: request.output } }),
     ...(Object.keys(providerOptions).length > 0 && { providerOptions }),
   });

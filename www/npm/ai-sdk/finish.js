@@ -38,10 +38,18 @@ const isWhole = ({ provider }, usage) => provider.endsWith(".chat") && usage?.ra
 /** What an answer used; `undefined` if nobody told. @param {LanguageModelLike} model @param {Part} part @returns {Partial<Usage> | undefined} */
 export function usageOf(model, { usage, providerMetadata }) {
   if (!usage) return;
-  const counts = typeof usage.inputTokens === "object" && usage.inputTokens !== null ? countsOfParts(usage) : countsOfV2(model, usage, providerMetadata);
+  const counts = isAnthropic(model) && usage.raw?.output_tokens !== undefined ? countsOfAnthropic(usage.raw, usage) : typeof usage.inputTokens === "object" && usage.inputTokens !== null ? countsOfParts(usage) : countsOfV2(model, usage, providerMetadata);
   const { input, output, cacheRead, cacheWrite, reasoning } = counts;
   if ([input, output, cacheRead, cacheWrite].every((count) => !count)) return;
   return { input, output, cacheRead, cacheWrite, ...(reasoning && { reasoning }), total: input + output + cacheRead + cacheWrite };
+}
+
+/**
+ * The last pass of an answer that took several. The sum of all is what is billed, but not how long the conversation is.
+ * @param {any} raw @param {any} usage
+ */
+function countsOfAnthropic({ input_tokens: input = 0, output_tokens: output = 0, cache_read_input_tokens: read, cache_creation_input_tokens: write }, usage) {
+  return { input: input ?? 0, output: output ?? 0, cacheRead: read ?? 0, cacheWrite: write ?? 0, reasoning: usage.outputTokens?.reasoning ?? 0 };
 }
 
 /** v3, v4. @param {any} usage */

@@ -2,8 +2,8 @@
 // A language model of the AI SDK as a model of an agent: specification v2, v3 and v4, told apart by what the model says of
 // itself. Nothing of the AI SDK is imported.
 
-import { custom } from "../core.js";
-import { checkNames, kindOf, misuse } from "../shared.js";
+import { withSetup } from "../core.js";
+import { checkNames, kindOf, misuse, shownOf } from "../shared.js";
 import { callOptions } from "./call-options.js";
 import { AnswerReader } from "./stream.js";
 
@@ -16,11 +16,19 @@ const VERSIONS = ["v2", "v3", "v4"];
 /** @param {LanguageModelLike} model @param {LanguageModelOptions} [options] @returns {Model} */
 export function fromLanguageModel(model, options = {}) {
   checkModel(model);
-  checkNames("fromLanguageModel: unknown option", options, ["providerOptions", "call", "contextWindow", "onWarning"]);
-  checkNames("fromLanguageModel: unknown option `call.", options.call ?? {}, ["topK", "seed", "presencePenalty", "frequencyPenalty"]);
+  checkNames("fromLanguageModel: unknown option", options, ["providerOptions", "call", "contextWindow", "price", "onWarning"]);
+  const { providerOptions = {}, call = {}, contextWindow, price, onWarning } = options;
+  checkNames("fromLanguageModel: unknown option `call.", call, ["topK", "seed", "presencePenalty", "frequencyPenalty"]);
+  if (contextWindow !== undefined && !(contextWindow > 0)) throw misuse(`fromLanguageModel: \`contextWindow\` must be a number of tokens, got ${shownOf(contextWindow)}`);
+  for (const [name, value] of Object.entries({ providerOptions, ...providerOptions })) {
+    if (typeof value !== "object" || value === null) throw misuse(`fromLanguageModel: \`${name}\` must be an object with options of a provider, got ${kindOf(value)}`);
+  }
+  if (onWarning !== undefined && typeof onWarning !== "function") throw misuse(`fromLanguageModel: \`onWarning\` must be a function, got ${kindOf(onWarning)}`);
   // The prefix keeps what this bridge stored in a history apart from what a wire of the same provider stored.
   const provider = `ai-sdk:${model.provider}`;
-  return custom(model.modelId, (request, { signal }) => answer(model, provider, options, request, signal), { provider, ...(options.contextWindow !== undefined && { contextWindow: options.contextWindow }) });
+  /** @type {Model["streamFn"]} */
+  const streamFn = (request, { signal }) => answer(model, provider, options, request, signal);
+  return withSetup({ provider, id: model.modelId, streamFn }, { ...(contextWindow !== undefined && { contextWindow }), ...(price && { price }), estimatesUsage: true });
 }
 
 /** @param {any} model */

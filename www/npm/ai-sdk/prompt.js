@@ -79,7 +79,7 @@ function answerParts(message, writer) {
 }
 
 /** Kinds of parts that a prompt may hold. */
-const REPLAYED = ["tool-call", "tool-result", "file", "reasoning-file", "custom"];
+const REPLAYED = ["text", "tool-call", "tool-result", "file", "reasoning-file", "custom"];
 
 /** @param {any} data */
 const rawResultOf = (data) => (data?.type === "tool-result" ? data.toolCallId : undefined);

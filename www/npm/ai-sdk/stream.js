@@ -3,12 +3,13 @@
 
 import { errorInfo } from "../core.js";
 import { endOf, usageOf, usageSoFar } from "./finish.js";
+import { isHarmless, unreadOf } from "./unread.js";
 
 /** @import { AssistantMessageEvent, ErrorInfo, JsonValue } from "../index.js" */
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
 /** @import { Part } from "./model.js" */
 /** @typedef {{ [provider: string]: { [name: string]: JsonValue } }} Metadata */
-/** @typedef {{ kind: "text" | "thinking", contentIndex: number | undefined, metadata: Metadata | undefined, isOver: boolean }} Block */
+/** @typedef {{ kind: "text" | "thinking", contentIndex: number | undefined, metadata: Metadata | undefined, isOver: boolean, text: string }} Block */
 /** @typedef {{ contentIndex: number, isText: boolean, hasDelta: boolean, metadata: Metadata | undefined }} Call */
 
 /** @type {Record<string, "text" | "thinking">} */
@@ -33,11 +34,16 @@ export class AnswerReader {
     this.hasCalls = false;
     /** What an `error` part said: the stream may go on after it. @type {{ error: unknown } | undefined} */
     this.failed = undefined;
+    /** A thought in the last chunk that the package has not read so far. @type {{ id: string, thought: string } | undefined} */
+    this.unread = undefined;
+    /** Whether the package reads thoughts itself. */
+    this.readsThoughts = false;
     this.isOver = false;
   }
 
   /** @param {Part} part @returns {AsyncGenerator<AssistantMessageEvent>} */
   async *take(part) {
+    yield* this.#unread(part);
     const [, word, what] = /^(text|reasoning)-(start|delta|end)$/.exec(part.type) ?? [];
     if (word && what) return yield* this.#block(/** @type {"text" | "thinking"} */ (KINDS[word]), what, part);
     switch (part.type) {
@@ -67,8 +73,10 @@ export class AnswerReader {
       }
       case "ping":
         return yield { type: "ping" };
+      case "raw":
+        return this.#chunk(part.rawValue);
       case "error":
-        this.failed ??= { error: part.error };
+        if (!isHarmless(part.error)) this.failed ??= { error: part.error };
         return;
       case "finish":
         return yield* this.#finish(part);
@@ -80,12 +88,38 @@ export class AnswerReader {
     if (this.failed) yield await failure(this.failed.error);
   }
 
+  /** A chunk comes before the parts that the package makes of it. @param {unknown} chunk */
+  #chunk(chunk) {
+    const unread = unreadOf(chunk);
+    if (!unread) return;
+    if ("error" in unread) this.failed ??= unread;
+    else if (!this.readsThoughts) this.unread = unread;
+  }
+
+  /** What follows a chunk tells whether the package has read its thought. @param {Part} part @returns {Generator<AssistantMessageEvent>} */
+  *#unread({ type, delta }) {
+    const { unread } = this;
+    this.unread = undefined;
+    if (unread && type === "reasoning-delta") this.readsThoughts = true;
+    else if (unread) yield* this.#block("thinking", "delta", { type, id: unread.id, delta: unread.thought });
+    // A thought that no package began is over when something else begins.
+    const own = this.blocks.get("thinking ");
+    if (own && !own.isOver && (delta || type === "tool-call" || type === "tool-input-start") && !type.startsWith("reasoning")) yield* this.#close(own);
+  }
+
   /** @param {"text" | "thinking"} kind @param {string} what @param {Part} part @returns {Generator<AssistantMessageEvent>} */
   *#block(kind, what, { id, delta, providerMetadata }) {
     const key = `${kind} ${id}`;
     let block = what === "start" ? undefined : this.blocks.get(key);
-    if (!block || block.isOver) this.blocks.set(key, (block = { kind, contentIndex: undefined, metadata: undefined, isOver: false }));
+    if (!block || block.isOver) this.blocks.set(key, (block = { kind, contentIndex: undefined, metadata: undefined, isOver: false, text: "" }));
     block.metadata = merged(block.metadata, providerMetadata);
+    if (isSummary(block)) {
+      // The provider's own summary of the conversation: no words of the answer, but they must be sent back.
+      block.text += delta ?? "";
+      block.isOver = what === "end";
+      if (block.isOver) yield this.#raw(plain({ type: "text", text: block.text }, { type: "", providerMetadata: block.metadata }));
+      return;
+    }
     if (what === "delta" && delta) {
       yield* this.#open(block);
       yield { type: `${kind}_delta`, contentIndex: /** @type {number} */ (block.contentIndex), delta };
@@ -179,6 +213,9 @@ export class AnswerReader {
     return { type: "raw", contentIndex: this.count++, data };
   }
 }
+
+/** @param {Block} block */
+const isSummary = ({ kind, metadata }) => kind === "text" && metadata?.anthropic?.type === "compaction";
 
 /** What is known of a block, newest last. @param {Metadata | undefined} known @param {Metadata | undefined} more @returns {Metadata | undefined} */
 function merged(known, more) {

@@ -1,0 +1,41 @@
+// @ts-check
+// What a server sends and a provider's package does not read: the package for OpenAI's own models is used for many servers, and
+// reads of them what OpenAI sends. The model is asked for the chunks themselves, too.
+
+import { isChat, isResponses } from "./families.js";
+
+/** @import { LanguageModelLike } from "../ai-sdk.js" */
+
+/** Whether the chunks of a model are worth a look. @param {LanguageModelLike} model */
+export const mayLeaveUnread = (model) => isChat(model) || isResponses(model);
+
+/**
+ * A thought or an error in a chunk, which the package may or may not read.
+ * @param {any} chunk @returns {{ id: string, thought: string } | { error: unknown } | undefined}
+ */
+export function unreadOf(chunk) {
+  if (chunk?.type === "response.reasoning_text.delta") return { id: `${chunk.item_id}:0`, thought: String(chunk.delta ?? "") };
+  if (!Array.isArray(chunk?.choices)) return;
+  if (typeof chunk.error === "object" && chunk.error !== null) return { error: { error: chunk.error } };
+  const { reasoning_content: content, reasoning, reasoning_details: details } = chunk.choices[0]?.delta ?? {};
+  // Some servers write the same thought into two of the fields.
+  const inDetails = Array.isArray(details) ? details.map((detail) => detail?.text ?? detail?.summary ?? "").join("") : "";
+  const thought = [content, reasoning, inDetails].find((text) => typeof text === "string" && text !== "");
+  return thought && { id: "", thought };
+}
+
+/** The chunks with content of the wires whose chunks have a type, and the deltas that are known. */
+const CONTENT = /^(content_block_|message_|error$|response\.(?!created$|in_progress$|queued$))/;
+const DELTAS = ["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta", "compaction_delta"];
+const IS_VALIDATION = Symbol.for("vercel.ai.error.AI_TypeValidationError");
+
+/**
+ * Whether a package refused a chunk in which nothing was said: one of a kind that is new, or that only announces something.
+ * @param {any} error
+ */
+export function isHarmless(error) {
+  const value = error?.[IS_VALIDATION] && error.value;
+  if (typeof value?.type !== "string") return false;
+  if (value.type === "content_block_delta") return !DELTAS.includes(value.delta?.type);
+  return !CONTENT.test(value.type);
+}
