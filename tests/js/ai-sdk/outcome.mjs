@@ -76,9 +76,10 @@ function isSigned(signature) {
 }
 
 /** What a block is that only its provider understands; the AI SDK has words of its own. @param {any} data */
-function rawKind({ type = "", isError, output }) {
+function rawKind(data) {
+  const { type = Object.keys(data)[0] ?? "" } = data;
   if (type === "source") return [];
-  if (type === "tool-call" || type.endsWith("tool_use") || type.endsWith("_call")) return ["call"];
-  if (type === "tool-result" || type.endsWith("_result") || output || isError) return ["result"];
+  if (type === "tool-call" || /(tool_use|_call|toolCall|executableCode)$/.test(type)) return ["call"];
+  if (type === "tool-result" || /(_result|_output|toolResponse|codeExecutionResult)$/.test(type)) return ["result"];
   return ["other"];
 }

@@ -12,13 +12,16 @@ const STOPS = { stop: "stop", length: "length", "tool-calls": "tool_use", "conte
 
 /**
  * Why an answer stopped, or the error that it ended with.
- * @param {LanguageModelLike} model @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean }} answer @returns {MessageStopReason | ErrorInfo}
+ * @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean, ending: string | undefined }} answer @returns {MessageStopReason | ErrorInfo}
  */
-export function endOf(model, { finishReason, usage, providerMetadata }, { hasCalls, isEmpty }) {
+export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, ending }) {
   // A word in v2, and later an object with the provider's own word in it.
   const word = typeof finishReason === "string" ? finishReason : finishReason?.unified;
   const raw = String(finishReason?.raw ?? "");
-  if (word === "interrupted" && !isWhole(model, usage)) return { code: "network", message: "the stream ended early: the connection was cut before the answer was whole", retryable: true };
+  const isUnnamed = (word === "other" || word === "unknown") && raw === "";
+  if (word === "interrupted" ? !ending || ending === "none" : isUnnamed && ending === "none") {
+    return { code: "network", message: "the stream ended early: the connection was cut before the answer was whole", retryable: true };
+  }
   if (word === "error") return { code: "server", message: `the provider ended the answer with \`${raw || "error"}\``, retryable: true };
   const blocked = Object.values(providerMetadata ?? {}).find((each) => each?.promptFeedback?.blockReason)?.promptFeedback.blockReason;
   if (blocked && isEmpty) return { code: "content_filtered", message: `the prompt was blocked: ${blocked}`, retryable: false };
@@ -29,16 +32,11 @@ export function endOf(model, { finishReason, usage, providerMetadata }, { hasCal
   return hasCalls && stop === "stop" ? "tool_use" : stop;
 }
 
-/**
- * Some servers of Chat Completions send no finish reason, but their usage comes last: then nothing is missing.
- * @param {LanguageModelLike} model @param {any} usage
- */
-const isWhole = ({ provider }, usage) => provider.endsWith(".chat") && usage?.raw !== undefined && usage.raw !== null;
-
 /** What an answer used; `undefined` if nobody told. @param {LanguageModelLike} model @param {Part} part @returns {Partial<Usage> | undefined} */
 export function usageOf(model, { usage, providerMetadata }) {
   if (!usage) return;
-  const counts = isAnthropic(model) && usage.raw?.output_tokens !== undefined ? countsOfAnthropic(usage.raw, usage) : typeof usage.inputTokens === "object" && usage.inputTokens !== null ? countsOfParts(usage) : countsOfV2(model, usage, providerMetadata);
+  const told = isAnthropic(model) ? (usage.raw ?? providerMetadata?.anthropic?.usage) : undefined;
+  const counts = told?.output_tokens !== undefined ? countsOfAnthropic(told, usage) : typeof usage.inputTokens === "object" && usage.inputTokens !== null ? countsOfParts(usage) : countsOfV2(model, usage, providerMetadata);
   const { input, output, cacheRead, cacheWrite, reasoning } = counts;
   if ([input, output, cacheRead, cacheWrite].every((count) => !count)) return;
   return { input, output, cacheRead, cacheWrite, ...(reasoning && { reasoning }), total: input + output + cacheRead + cacheWrite };
@@ -65,8 +63,7 @@ function countsOfParts({ inputTokens, outputTokens, raw }) {
 /** v2: one number for all of the input, and what is in it differs. @param {LanguageModelLike} model @param {any} usage @param {any} metadata */
 function countsOfV2(model, { inputTokens: all = 0, outputTokens = 0, totalTokens = 0, cachedInputTokens: cacheRead = 0, reasoningTokens: reasoning = 0 }, metadata) {
   if (isAnthropic(model)) {
-    const cacheWrite = metadata?.anthropic?.cacheCreationInputTokens ?? metadata?.anthropic?.usage?.cache_creation_input_tokens ?? 0;
-    return { input: all, output: outputTokens, cacheRead, cacheWrite, reasoning };
+    return { input: all, output: outputTokens, cacheRead, cacheWrite: metadata?.anthropic?.cacheCreationInputTokens ?? 0, reasoning };
   }
   // Google's output is without its thinking.
   return { input: Math.max(0, all - cacheRead), output: Math.max(outputTokens, totalTokens - all), cacheRead, cacheWrite: 0, reasoning };

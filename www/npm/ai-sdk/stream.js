@@ -3,7 +3,7 @@
 
 import { errorInfo } from "../core.js";
 import { endOf, usageOf, usageSoFar } from "./finish.js";
-import { isHarmless, unreadOf } from "./unread.js";
+import { endIn, isHarmless, unreadOf } from "./unread.js";
 
 /** @import { AssistantMessageEvent, ErrorInfo, JsonValue } from "../index.js" */
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
@@ -38,6 +38,8 @@ export class AnswerReader {
     this.unread = undefined;
     /** Whether the package reads thoughts itself. */
     this.readsThoughts = false;
+    /** Whether a chunk said that the answer is whole; `undefined` if there were none to look at. @type {"end" | "trailer" | "none" | undefined} */
+    this.ending = undefined;
     this.isOver = false;
   }
 
@@ -90,6 +92,7 @@ export class AnswerReader {
 
   /** A chunk comes before the parts that the package makes of it. @param {unknown} chunk */
   #chunk(chunk) {
+    if (this.ending !== "end") this.ending = endIn(chunk) ?? "none";
     const unread = unreadOf(chunk);
     if (!unread) return;
     if ("error" in unread) this.failed ??= unread;
@@ -201,8 +204,7 @@ export class AnswerReader {
       return yield await failure(this.failed.error);
     }
     for (const block of this.blocks.values()) if (!block.isOver) yield* this.#close(block);
-    const isEmpty = this.count === 0;
-    const end = endOf(this.model, part, { hasCalls: this.hasCalls, isEmpty });
+    const end = endOf(part, { hasCalls: this.hasCalls, isEmpty: this.count === 0, ending: this.ending });
     if (typeof end === "string") return yield { type: "done", stopReason: end, ...(usage && { usage }) };
     if (usage) yield { type: "usage", ...usage };
     yield { type: "error", error: end };

@@ -2,12 +2,12 @@
 // What a server sends and a provider's package does not read: the package for OpenAI's own models is used for many servers, and
 // reads of them what OpenAI sends. The model is asked for the chunks themselves, too.
 
-import { isChat, isResponses } from "./families.js";
+import { isAnthropic } from "./families.js";
 
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
 
 /** Whether the chunks of a model are worth a look. @param {LanguageModelLike} model */
-export const mayLeaveUnread = (model) => isChat(model) || isResponses(model);
+export const mayLeaveUnread = (model) => !isAnthropic(model);
 
 /**
  * A thought or an error in a chunk, which the package may or may not read.
@@ -22,6 +22,19 @@ export function unreadOf(chunk) {
   const inDetails = Array.isArray(details) ? details.map((detail) => detail?.text ?? detail?.summary ?? "").join("") : "";
   const thought = [content, reasoning, inDetails].find((text) => typeof text === "string" && text !== "");
   return thought && { id: "", thought };
+}
+
+/**
+ * Whether a chunk says that the answer is whole. Until v4, a package says the same of an answer that was cut and of one that
+ * ended for a reason without a name. Some servers of Chat Completions send no reason, but their usage, which comes last.
+ * @param {any} chunk @returns {"end" | "trailer" | undefined}
+ */
+export function endIn(chunk) {
+  const choice = chunk?.choices?.[0];
+  if (choice?.finish_reason || chunk?.candidates?.[0]?.finishReason || chunk?.promptFeedback?.blockReason) return "end";
+  if (/^response\.(completed|incomplete|failed)$/.test(chunk?.type)) return "end";
+  const { content, tool_calls: calls } = choice?.delta ?? {};
+  return chunk?.usage && !content && !calls?.length ? "trailer" : undefined;
 }
 
 /** The chunks with content of the wires whose chunks have a type, and the deltas that are known. */
