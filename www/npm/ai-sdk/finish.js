@@ -10,26 +10,42 @@ import { isAnthropic } from "./families.js";
 /** @type {Record<string, MessageStopReason>} */
 const STOPS = { stop: "stop", length: "length", "tool-calls": "tool_use", "content-filter": "content_filter", other: "stop", unknown: "stop" };
 
+/** The words of providers that the AI SDK has no word for, and what the wires of the package make of them. */
+const FILTERED = /filter|safety|recitation|blocklist|prohibited|spii|sensitive|guardrail|model_armor|toxic|content_policy|^language$/i;
+const BROKEN = /^(error|abort|network_error|unexpected_tool_call|too_many_tool_calls|malformed\w*)$/i;
+
 /**
  * Why an answer stopped, or the error that it ended with.
- * @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean, ending: string | undefined }} answer @returns {MessageStopReason | ErrorInfo}
+ * @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean, ending: { isWhole: boolean, word?: string } | undefined }} answer
+ * @returns {MessageStopReason | ErrorInfo}
  */
 export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, ending }) {
   // A word in v2, and later an object with the provider's own word in it.
-  const word = typeof finishReason === "string" ? finishReason : finishReason?.unified;
-  const raw = String(finishReason?.raw ?? "");
-  const isUnnamed = (word === "other" || word === "unknown") && raw === "";
-  if (word === "interrupted" ? !ending || ending === "none" : isUnnamed && ending === "none") {
+  const unified = typeof finishReason === "string" ? finishReason : finishReason?.unified;
+  const word = String(finishReason?.raw ?? ending?.word ?? "");
+  const isUnnamed = (unified === "other" || unified === "unknown") && word === "";
+  if (unified === "interrupted" ? !ending?.isWhole : isUnnamed && ending?.isWhole === false) {
     return { code: "network", message: "the stream ended early: the connection was cut before the answer was whole", retryable: true };
   }
-  if (word === "error") return { code: "server", message: `the provider ended the answer with \`${raw || "error"}\``, retryable: true };
+  if (word === "insufficient_system_resource") return failed("overloaded", word);
+  if (unified === "error" || BROKEN.test(word)) return failed("server", word || "error");
   const blocked = Object.values(providerMetadata ?? {}).find((each) => each?.promptFeedback?.blockReason)?.promptFeedback.blockReason;
   if (blocked && isEmpty) return { code: "content_filtered", message: `the prompt was blocked: ${blocked}`, retryable: false };
-  if (/refus/.test(raw)) return "refusal";
-  if (raw === "pause_turn") return "pause";
-  const stop = STOPS[word] ?? "stop";
-  if ((word === "other" || word === "unknown") && isEmpty) return { code: "server", message: `the answer is empty${raw && `; the provider ended it with \`${raw}\``}`, retryable: true };
+  if (isUnnamed && isEmpty && !ending?.isWhole) return { code: "server", message: "the answer is empty, and the provider did not say why", retryable: true };
+  const stop = stopOf(unified, word);
   return hasCalls && stop === "stop" ? "tool_use" : stop;
+}
+
+/** @param {"server" | "overloaded"} code @param {string} word @returns {ErrorInfo} */
+const failed = (code, word) => ({ code, message: `the provider ended the answer with \`${word}\``, retryable: true });
+
+/** @param {string} unified @param {string} word @returns {MessageStopReason} */
+function stopOf(unified, word) {
+  if (/refus/i.test(word)) return "refusal";
+  if (word === "pause_turn") return "pause";
+  if (FILTERED.test(word)) return "content_filter";
+  if (/length|max_tokens|context_window/i.test(word)) return "length";
+  return STOPS[unified] ?? "stop";
 }
 
 /** What an answer used; `undefined` if nobody told. @param {LanguageModelLike} model @param {Part} part @returns {Partial<Usage> | undefined} */

@@ -38,7 +38,7 @@ export class AnswerReader {
     this.unread = undefined;
     /** Whether the package reads thoughts itself. */
     this.readsThoughts = false;
-    /** Whether a chunk said that the answer is whole; `undefined` if there were none to look at. @type {"end" | "trailer" | "none" | undefined} */
+    /** What the chunks say of the end; `undefined` if there was none to look at. @type {ReturnType<typeof endIn>} */
     this.ending = undefined;
     this.isOver = false;
   }
@@ -92,7 +92,7 @@ export class AnswerReader {
 
   /** A chunk comes before the parts that the package makes of it. @param {unknown} chunk */
   #chunk(chunk) {
-    if (this.ending !== "end") this.ending = endIn(chunk) ?? "none";
+    if (!this.ending?.word) this.ending = endIn(chunk) ?? this.ending;
     const unread = unreadOf(chunk);
     if (!unread) return;
     if ("error" in unread) this.failed ??= unread;

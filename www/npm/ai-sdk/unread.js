@@ -25,16 +25,20 @@ export function unreadOf(chunk) {
 }
 
 /**
- * Whether a chunk says that the answer is whole. Until v4, a package says the same of an answer that was cut and of one that
- * ended for a reason without a name. Some servers of Chat Completions send no reason, but their usage, which comes last.
- * @param {any} chunk @returns {"end" | "trailer" | undefined}
+ * Whether a chunk says that the answer is whole; `undefined` if it is of no known form. Until v4, a package says the same of an
+ * answer that was cut and of one that ended for a reason without a name. Some servers of Chat Completions send no reason, but
+ * their usage, which comes last. `word` is the provider's own for the reason.
+ * @param {any} chunk @returns {{ isWhole: boolean, word?: string } | undefined}
  */
 export function endIn(chunk) {
-  const choice = chunk?.choices?.[0];
-  if (choice?.finish_reason || chunk?.candidates?.[0]?.finishReason || chunk?.promptFeedback?.blockReason) return "end";
-  if (/^response\.(completed|incomplete|failed)$/.test(chunk?.type)) return "end";
-  const { content, tool_calls: calls } = choice?.delta ?? {};
-  return chunk?.usage && !content && !calls?.length ? "trailer" : undefined;
+  const { type, choices, candidates, promptFeedback, usage } = chunk ?? {};
+  if (/^response\./.test(type)) return { isWhole: /^response\.(completed|incomplete|failed)$/.test(type) };
+  const word = choices?.[0]?.finish_reason || candidates?.[0]?.finishReason;
+  if (word) return { isWhole: true, word: String(word) };
+  if (promptFeedback?.blockReason) return { isWhole: true };
+  if (!Array.isArray(choices)) return Array.isArray(candidates) ? { isWhole: false } : undefined;
+  const { content, tool_calls: calls } = choices[0]?.delta ?? {};
+  return { isWhole: Boolean(usage) && !content && !calls?.length };
 }
 
 /** The chunks with content of the wires whose chunks have a type, and the deltas that are known. */

@@ -85,6 +85,8 @@ pub(super) const PARTS: &[Part] = &[
             "--judge", "tests/data/oracle/golden"] },
     Part { name: "fixtures-wasm", files: "tests/js/fixtures.mjs", needs: Need::Package, count: Count::Ours,
         command: &["node", "FILES", "tests/data/fixtures"] },
+    Part { name: "fixtures-ai-sdk", files: "tests/js/ai-sdk/fixtures.mjs", needs: Need::Package, count: Count::Ours,
+        command: &["node", "FILES", "tests/data/fixtures"] },
     Part { name: "engines", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
         command: &["xtask", "conformance", "--random", "3000", "target/xtask/random"] },
     Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,
