@@ -18,13 +18,15 @@ export interface LanguageModelLike {
 
 /**
  * Options of `fromLanguageModel`. `providerOptions` and `call` are sent with every call, `providerOptions` before what
- * `streamOptions` asks for. `contextWindow` and `price` are as in `ProviderOptions`. `onWarning` hears of what a provider does not support.
+ * `streamOptions` asks for. `tools` are those that the provider defines (`openai.tools.webSearch()`), by name; one that you run
+ * yourself is a tool of the agent, too, with the same name. `contextWindow` and `price` are as in `ProviderOptions`. `onWarning` hears of what a provider does not support.
  *
  * @example
  * const options: LanguageModelOptions = { providerOptions: { openai: { serviceTier: "flex" } }, call: { seed: 1 }, onWarning: console.warn };
  */
 export interface LanguageModelOptions {
   providerOptions?: { [provider: string]: { [name: string]: JsonValue } };
+  tools?: { [name: string]: object };
   call?: { topK?: number; seed?: number; presencePenalty?: number; frequencyPenalty?: number };
   contextWindow?: number;
   price?: { input: number; output: number; cacheRead?: number; cacheWrite?: number };

@@ -16,12 +16,15 @@ const VERSIONS = ["v2", "v3", "v4"];
 /** @param {LanguageModelLike} model @param {LanguageModelOptions} [options] @returns {Model} */
 export function fromLanguageModel(model, options = {}) {
   checkModel(model);
-  checkNames("fromLanguageModel: unknown option", options, ["providerOptions", "call", "contextWindow", "price", "onWarning"]);
-  const { providerOptions = {}, call = {}, contextWindow, price, onWarning } = options;
+  checkNames("fromLanguageModel: unknown option", options, ["providerOptions", "tools", "call", "contextWindow", "price", "onWarning"]);
+  const { providerOptions = {}, tools = {}, call = {}, contextWindow, price, onWarning } = options;
   checkNames("fromLanguageModel: unknown option `call.", call, ["topK", "seed", "presencePenalty", "frequencyPenalty"]);
   if (contextWindow !== undefined && !(contextWindow > 0)) throw misuse(`fromLanguageModel: \`contextWindow\` must be a number of tokens, got ${shownOf(contextWindow)}`);
   for (const [name, value] of Object.entries({ providerOptions, ...providerOptions })) {
     if (typeof value !== "object" || value === null) throw misuse(`fromLanguageModel: \`${name}\` must be an object with options of a provider, got ${kindOf(value)}`);
+  }
+  for (const [name, tool] of Object.entries(tools)) {
+    if (typeof tool?.id !== "string") throw misuse(`fromLanguageModel: \`tools.${name}\` must be a tool that the provider defines, such as anthropic.tools.webSearch_20250305(), got ${kindOf(tool)}; tools of your own are an option of the agent`);
   }
   if (onWarning !== undefined && typeof onWarning !== "function") throw misuse(`fromLanguageModel: \`onWarning\` must be a function, got ${kindOf(onWarning)}`);
   // The prefix keeps what this bridge stored in a history apart from what a wire of the same provider stored.

@@ -1,7 +1,7 @@
 // @ts-check
 // The messages of a request as the prompt of a language model.
 
-import { isChat } from "./families.js";
+import { isAnthropic, isChat } from "./families.js";
 
 /** @import { AssistantMessage, LlmMessage, ModelRequest, ToolResultMessage, UserMessage } from "../index.js" */
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
@@ -16,7 +16,7 @@ const CACHED = { anthropic: { cacheControl: { type: "ephemeral" } } };
 export function promptOf(model, provider, { systemPrompt, messages, options, model: id }) {
   /** @type {PromptMessage[]} */
   const prompt = systemPrompt ? [{ role: "system", content: systemPrompt }] : [];
-  const writer = { version: model.specificationVersion, isChat: isChat(model), isOwn: (/** @type {AssistantMessage} */ message) => message.provider === provider && message.model === id };
+  const writer = { version: model.specificationVersion, isChat: isChat(model), isAnthropic: isAnthropic(model), isOwn: (/** @type {AssistantMessage} */ message) => message.provider === provider && message.model === id };
   /** The pictures of tool results that wait for the end of the results. @type {PromptPart[]} */
   let pictures = [];
   for (const message of messages) {
@@ -37,7 +37,7 @@ export function promptOf(model, provider, { systemPrompt, messages, options, mod
   return prompt;
 }
 
-/** @typedef {{ version: string, isChat: boolean, isOwn(message: AssistantMessage): boolean }} Writer */
+/** @typedef {{ version: string, isChat: boolean, isAnthropic: boolean, isOwn(message: AssistantMessage): boolean }} Writer */
 
 /** Marks the system prompt and the last message that is no answer. @param {PromptMessage[]} prompt */
 function markForCache(prompt) {
@@ -65,8 +65,9 @@ function answerParts(message, writer) {
   return message.content.flatMap((block) => {
     if (block.type === "text") {
       const kept = isOwn ? metadataOf(block.signature) : undefined;
-      // An empty text with a signature is a place for the signature.
-      return block.text === "" && !kept ? [] : [{ type: "text", text: block.text, ...kept }];
+      // An empty text with a signature is a place for the signature. Anthropic refuses blank ones, though it sends them.
+      const isBlank = (writer.isAnthropic ? block.text.trim() : block.text) === "";
+      return isBlank && !kept ? [] : [{ type: "text", text: block.text, ...kept }];
     }
     if (block.type === "thinking") {
       const kept = isOwn ? metadataOf(block.signature) : undefined;
@@ -113,11 +114,12 @@ function callMetadata(metadata) {
 /** @param {ToolResultMessage} message @param {Writer} writer @param {PromptPart[]} pictures @returns {PromptPart} */
 function resultPart({ callId: toolCallId, toolName, content, isError }, writer, pictures) {
   const images = content.filter((block) => block.type === "image");
-  const texts = content.flatMap((block) => (block.type === "text" ? [block.text] : []));
   if (images.length === 0 || writer.isChat) {
     // A server of Chat Completions takes only text here; the pictures follow after the results.
     if (images.length > 0) pictures.push({ type: "text", text: `Image from the result of \`${toolName}\` (${toolCallId}):` }, ...images.map(({ mimeType, data }) => ({ type: "file", mediaType: mimeType, data: fileData(data, writer) })));
-    const value = texts.join("\n\n") || (images.length > 0 ? "(see the attached image)" : "");
+    const text = content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n") || (images.length > 0 ? "(see the attached image)" : "");
+    // Only Anthropic's messages can say that a result is an error.
+    const value = isError && !writer.isAnthropic && !/^error/i.test(text) ? `error: ${text}` : text;
     return { type: "tool-result", toolCallId, toolName, output: { type: isError ? "error-text" : "text", value } };
   }
   const value = content.map((block) => (block.type === "text" ? { type: "text", text: block.text } : imagePart(block, writer)));
