@@ -121,6 +121,10 @@ export class Agent {
     return this.#core.history.messages;
   }
 
+  set messages(messages) {
+    this.#core.setMessages(messages);
+  }
+
   get pendingQuestions() {
     return this.#core.approvals.list();
   }

@@ -235,6 +235,16 @@ export class Core {
     this.registration.configure();
   }
 
+  /** Replaces the history; what tools share and what was used stays. @param {readonly AgentMessage[]} messages */
+  setMessages(messages) {
+    if (this.runs.current || this.runs.restored) throw misuse("`messages` cannot be replaced before the run has ended");
+    const history = new History(messages).messages;
+    const read = fromCheckpoint(this.idleCheckpoint());
+    this.reset();
+    this.history.messages = history;
+    if (read.state) this.restore({ ...read, state: { ...read.state, mail: [] } });
+  }
+
   reset() {
     needStack();
     const { runs, registration } = this;

@@ -5,7 +5,7 @@ import { isAnthropic } from "./families.js";
 
 /** @import { AssistantMessageEvent, ErrorInfo, MessageStopReason, Usage } from "../index.js" */
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
-/** @import { Part } from "./model.js" */
+/** @import { Part } from "./call.js" */
 
 /** @type {Record<string, MessageStopReason>} */
 const STOPS = { stop: "stop", length: "length", "tool-calls": "tool_use", "content-filter": "content_filter", other: "stop", unknown: "stop" };

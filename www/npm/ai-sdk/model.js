@@ -4,12 +4,9 @@
 
 import { withSetup } from "../core.js";
 import { checkNames, kindOf, misuse, shownOf } from "../shared.js";
-import { callOptions } from "./call-options.js";
-import { AnswerReader } from "./stream.js";
 
-/** @import { AssistantMessageEvent, Model, ModelRequest } from "../index.js" */
+/** @import { Model } from "../index.js" */
 /** @import { LanguageModelLike, LanguageModelOptions } from "../ai-sdk.js" */
-/** @typedef {{ type: string } & Record<string, any>} Part a part of the stream, as the model's version defines it */
 
 const VERSIONS = ["v2", "v3", "v4"];
 
@@ -23,14 +20,18 @@ export function fromLanguageModel(model, options = {}) {
   for (const [name, value] of Object.entries({ providerOptions, ...providerOptions })) {
     if (typeof value !== "object" || value === null) throw misuse(`fromLanguageModel: \`${name}\` must be an object with options of a provider, got ${kindOf(value)}`);
   }
-  for (const [name, tool] of Object.entries(tools)) {
+  for (const [name, tool] of Object.entries(/** @type {{ [name: string]: any }} */ (tools))) {
     if (typeof tool?.id !== "string") throw misuse(`fromLanguageModel: \`tools.${name}\` must be a tool that the provider defines, such as anthropic.tools.webSearch_20250305(), got ${kindOf(tool)}; tools of your own are an option of the agent`);
   }
   if (onWarning !== undefined && typeof onWarning !== "function") throw misuse(`fromLanguageModel: \`onWarning\` must be a function, got ${kindOf(onWarning)}`);
   // The prefix keeps what this bridge stored in a history apart from what a wire of the same provider stored.
   const provider = `ai-sdk:${model.provider}`;
   /** @type {Model["streamFn"]} */
-  const streamFn = (request, { signal }) => answer(model, provider, options, request, signal);
+  const streamFn = async (request, { signal }) => {
+    // A page shows itself before it asks.
+    const { answer } = await import("./call.js");
+    return answer(model, provider, options, request, signal);
+  };
   return withSetup({ provider, id: model.modelId, streamFn }, { ...(contextWindow !== undefined && { contextWindow }), ...(price && { price }), estimatesUsage: true });
 }
 
@@ -39,31 +40,4 @@ function checkModel(model) {
   if (typeof model === "string") throw misuse(`fromLanguageModel takes a model, got the text ${JSON.stringify(model)}; only \`ai\` itself looks up models by such names: pass what a provider's function gives`);
   if (typeof model?.doStream !== "function") throw misuse(`fromLanguageModel takes a language model of the AI SDK, got ${kindOf(model)}`);
   if (!VERSIONS.includes(model.specificationVersion)) throw misuse(`model \`${model.modelId}\` has specification version ${JSON.stringify(model.specificationVersion)}; fromLanguageModel knows ${VERSIONS.join(", ")}`);
-}
-
-/**
- * One call of the model.
- * @param {LanguageModelLike} model @param {string} provider @param {LanguageModelOptions} options @param {ModelRequest} request @param {AbortSignal} signal
- * @returns {AsyncGenerator<AssistantMessageEvent>}
- */
-async function* answer(model, provider, options, request, signal) {
-  const given = callOptions(model, provider, options, request);
-  const { stream } = /** @type {{ stream: ReadableStream<Part> }} */ (await model.doStream(/** @type {any} */ ({ ...given, abortSignal: signal })));
-  const reader = stream.getReader();
-  // A model may not look at its signal; then nothing else would end the read.
-  const leave = () => void reader.cancel(signal.reason).catch(() => {});
-  signal.addEventListener("abort", leave, { once: true });
-  try {
-    const answer = new AnswerReader(model, options.onWarning);
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      yield* answer.take(value);
-      if (answer.isOver) return;
-    }
-    if (!signal.aborted) yield* answer.end();
-  } finally {
-    signal.removeEventListener("abort", leave);
-    leave();
-  }
 }

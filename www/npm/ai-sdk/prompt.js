@@ -3,7 +3,7 @@
 
 import { isAnthropic, isChat } from "./families.js";
 
-/** @import { AssistantMessage, LlmMessage, ModelRequest, ToolResultMessage, UserMessage } from "../index.js" */
+/** @import { AssistantMessage, ModelRequest, ToolResultMessage, UserMessage } from "../index.js" */
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
 /** @typedef {{ [provider: string]: { [name: string]: any } }} ProviderOptions */
 /** @typedef {{ type: string } & Record<string, any>} PromptPart */

@@ -7,7 +7,7 @@ import { endIn, isHarmless, unreadOf } from "./unread.js";
 
 /** @import { AssistantMessageEvent, ErrorInfo, JsonValue } from "../index.js" */
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
-/** @import { Part } from "./model.js" */
+/** @import { Part } from "./call.js" */
 /** @typedef {{ [provider: string]: { [name: string]: JsonValue } }} Metadata */
 /** @typedef {{ kind: "text" | "thinking", contentIndex: number | undefined, metadata: Metadata | undefined, isOver: boolean, text: string }} Block */
 /** @typedef {{ contentIndex: number, isText: boolean, hasDelta: boolean, metadata: Metadata | undefined }} Call */

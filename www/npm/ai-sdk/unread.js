@@ -44,7 +44,7 @@ export function endIn(chunk) {
 /** The chunks with content of the wires whose chunks have a type, and the deltas that are known. */
 const CONTENT = /^(content_block_|message_|error$|response\.(?!created$|in_progress$|queued$))/;
 const DELTAS = ["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta", "compaction_delta"];
-const IS_VALIDATION = Symbol.for("vercel.ai.error.AI_TypeValidationError");
+const IS_VALIDATION = /* @__PURE__ */ Symbol.for("vercel.ai.error.AI_TypeValidationError");
 
 /**
  * Whether a package refused a chunk in which nothing was said: one of a kind that is new, or that only announces something.
