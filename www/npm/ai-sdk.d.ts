@@ -50,7 +50,7 @@ export function fromLanguageModel(model: LanguageModelLike, options?: LanguageMo
 export interface ChatTransportLike {
   readonly resumeStreamIsReplay: true;
   sendMessages(options: { trigger: "submit-message" | "regenerate-message"; chatId: string; messageId: string | undefined; messages: any[]; abortSignal: AbortSignal | undefined }): Promise<ReadableStream<any>>;
-  reconnectToStream(options: { chatId: string }): Promise<ReadableStream<any> | null>;
+  reconnectToStream(options: { chatId: string; abortSignal?: AbortSignal | undefined }): Promise<ReadableStream<any> | null>;
 }
 
 /**

@@ -22,7 +22,7 @@ export function chatTransport(agent, options = {}) {
   return {
     resumeStreamIsReplay: true,
     sendMessages: (request) => chat.send(request),
-    reconnectToStream: async (/** @type {{ abortSignal?: AbortSignal }} */ { abortSignal } = {}) => chat.reconnect(abortSignal),
+    reconnectToStream: async ({ abortSignal }) => chat.reconnect(abortSignal),
   };
 }
 
