@@ -237,12 +237,13 @@ export class Core {
 
   /** Replaces the history; what tools share and what was used stays. @param {readonly AgentMessage[]} messages */
   setMessages(messages) {
-    if (this.runs.current || this.runs.restored) throw misuse("`messages` cannot be replaced before the run has ended");
-    const history = new History(messages).messages;
-    const read = fromCheckpoint(this.idleCheckpoint());
-    this.reset();
-    this.history.messages = history;
-    if (read.state) this.restore({ ...read, state: { ...read.state, mail: [] } });
+    const { runs, registration } = this;
+    const replaced = new History(messages).messages;
+    runs.unread?.drop();
+    // The engine gets it when the next run begins.
+    registration.release();
+    if (runs.current || runs.restored || registration.handle !== 0) throw misuse("`messages` cannot be replaced while a run is in progress, or messages wait in a queue");
+    this.history.messages = replaced;
   }
 
   reset() {
