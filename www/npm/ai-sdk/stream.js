@@ -103,7 +103,7 @@ export class AnswerReader {
   *#unread({ type, delta }) {
     const { unread } = this;
     this.unread = undefined;
-    if (unread && type === "reasoning-delta") this.readsThoughts = true;
+    if (unread && type.startsWith("reasoning-")) this.readsThoughts = true;
     else if (unread) yield* this.#block("thinking", "delta", { type, id: unread.id, delta: unread.thought });
     // A thought that no package began is over when something else begins.
     const own = this.blocks.get("thinking ");
