@@ -137,6 +137,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "ai-sdk", files: "tests/e2e/ai-sdk.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "next-usechat", files: "tests/e2e/next-usechat.mjs", needs: Need::Browser, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "docs", files: "tests/e2e/docs.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "deno", files: "tests/e2e/deno.mjs", needs: Need::Package, count: Count::Peer,
