@@ -7,7 +7,9 @@ import { Chat as Chat7 } from "@ai-sdk/react";
 import * as ai7 from "ai";
 import * as ai6 from "ai-6";
 import { Chat as Chat6 } from "ai-sdk-react-3";
-import { chatTransport, toAgent, toUIMessages } from "../../pkg/ai-sdk.js";
+import { chatTransport, toAgent } from "../../pkg/ai-sdk.js";
+import { RemoteAgent } from "../../pkg/remote.js";
+import { agentHandler } from "../../pkg/server.js";
 import { Agent, call, deferred, misused, scripted, settle, testTool } from "./kit.mjs";
 
 /** @type {[string, any, any][]} */
@@ -149,7 +151,6 @@ for (const [name, Chat, ai] of VERSIONS) {
     assert.deepEqual(requests[0].messages.map((/** @type {any} */ { role }) => role), ["user", "assistant", "tool_result", "user"]);
     assert.equal(chat.status, "ready");
     assert.deepEqual(chat.errors, []);
-    await chat.sendMessage({ text: "x" }).catch(() => {});
   });
 
   test(`${name}: a follow-up waits for the end; two that are read together have one answer`, async () => {
@@ -262,3 +263,39 @@ for (const [name, Chat, ai] of VERSIONS) {
     assert.equal(slow.isRunning, false);
   });
 }
+
+test("an agent elsewhere: text, a question, and what it cannot do", async () => {
+  const agent = new Agent({ model: scripted([{ text: "May I?", ...call(["pay", { n: 1 }]) }, "Thanks."]), tools: [pay()] });
+  const handler = agentHandler(agent);
+  const remote = new RemoteAgent({ url: "http://localhost/agents/1", fetch: /** @type {any} */ (async (/** @type {any} */ url, /** @type {any} */ init) => handler(new Request(url, init))) });
+  const chat = new Chat7({ transport: chatTransport(remote), sendAutomaticallyWhen: ai7.lastAssistantMessageIsCompleteWithApprovalResponses });
+  await chat.sendMessage({ text: "Pay" });
+  assert.deepEqual(shown(chat.messages), ["user | Pay", "assistant | May I? | pay:approval-requested"]);
+  await chat.addToolApprovalResponse({ id: /** @type {any} */ (chat.lastMessage?.parts.at(-1)).approval.id, approved: true });
+  await until(() => chat.status === "ready" && !agent.isRunning && /Thanks/.test(shown(chat.messages).join()));
+  assert.deepEqual(shown(chat.messages), ["user | Pay", 'assistant | May I? | pay:output-available="paid 1" | Thanks.']);
+  await chat.regenerate();
+  assert.match(String(chat.error?.message), /cannot take messages back: it runs elsewhere/);
+  remote[Symbol.dispose]?.();
+  handler[Symbol.dispose]();
+});
+
+test("an agent that was restored goes on when the question is answered", async () => {
+  const asked = new Agent({ model: scripted([{ text: "May I?", ...call(["pay", { n: 1 }]) }]), tools: [pay()] });
+  const before = new Chat7({ transport: chatTransport(asked) });
+  await before.sendMessage({ text: "Pay" });
+  const saved = JSON.stringify(asked.checkpoint());
+  const agent = Agent.restore(saved, { model: scripted(["Thanks."]), tools: [pay()] });
+  const after = new Chat7({ transport: chatTransport(agent), messages: structuredClone(before.messages), sendAutomaticallyWhen: ai7.lastAssistantMessageIsCompleteWithApprovalResponses });
+  await after.addToolApprovalResponse({ id: /** @type {any} */ (after.lastMessage?.parts.at(-1)).approval.id, approved: true });
+  await until(() => after.status === "ready" && !agent.isRunning && after.messages.length > 1);
+  await until(() => /Thanks/.test(shown(after.messages).join()));
+  assert.deepEqual(shown(after.messages), ["user | Pay", 'assistant | May I? | pay:output-available="paid 1" | Thanks.']);
+});
+
+test("misuse is named", async () => {
+  misused(() => chatTransport(/** @type {any} */ ({})), /takes an agent/);
+  const agent = new Agent({ model: scripted([]) });
+  misused(() => chatTransport(agent, /** @type {any} */ ({ whileRuning: "steer" })), /did you mean `whileRunning`/);
+  misused(() => chatTransport(agent, /** @type {any} */ ({ whileRunning: "wait" })), /"steer" or "followUp"/);
+});

@@ -71,16 +71,17 @@ export class Chat {
   }
 
   /** A person answered questions. @param {{ [id: string]: ToolDecision }} decisions @param {AbortSignal | undefined} signal */
-  #decide(decisions, signal) {
+  async #decide(decisions, signal) {
     const { agent } = this;
     const open = new Set(agent.pendingQuestions.map(({ id }) => id));
     const answers = Object.entries(decisions).filter(([id]) => open.has(id));
     // An empty answer would be sent again and again by a chat that sends by itself.
     if (answers.length === 0) throw misuse("nothing of what was posted is new: the last message is no message of the user, and answers no open question");
-    for (const [id, decision] of answers) agent.resolve(id, decision);
+    // Elsewhere, an answer may come too late.
+    await agent.resolveTools(Object.fromEntries(answers));
     // A run of a checkpoint goes on with the message that the page has restored.
     const recording = agent.isRunning ? this.recording : this.#begin(agent.continue(), null);
-    return recording ? recording.stream({ signal }) : empty();
+    return recording ? recording.stream({ signal, answered: answers.map(([id]) => id) }) : empty();
   }
 
   /**

@@ -57,12 +57,15 @@ export class Recording {
   }
 
   /**
-   * What comes from here on of the newest message; with `isReplay` all of it.
-   * @param {{ signal?: AbortSignal | undefined, isReplay?: boolean }} how @returns {ReadableStream<Chunk>}
+   * What comes from here on of the newest message; with `isReplay` all of it. `answered`: the questions that were just answered, so
+   * that nobody is waited for because of them.
+   * @param {{ signal?: AbortSignal | undefined, isReplay?: boolean, answered?: string[] }} how @returns {ReadableStream<Chunk>}
    */
-  stream({ signal, isReplay = false }) {
+  stream({ signal, isReplay = false, answered = [] }) {
     this.#stopWith(signal, isReplay);
-    return this.#read(() => this.#tell(/** @type {Answer} */ (this.answers.at(-1)), isReplay), signal);
+    const unheard = new Set(answered);
+    for (const event of this.events) if (event.type === "tool_approval_resolved") unheard.delete(event.id);
+    return this.#read(() => this.#tell(/** @type {Answer} */ (this.answers.at(-1)), isReplay, unheard), signal);
   }
 
   /**
@@ -116,8 +119,8 @@ export class Recording {
     }, { highWaterMark: 0 });
   }
 
-  /** @param {Answer} answer @param {boolean} isReplay @returns {AsyncGenerator<Chunk>} */
-  async *#tell(answer, isReplay) {
+  /** @param {Answer} answer @param {boolean} isReplay @param {Set<string>} [unheard] answers that no event has told of @returns {AsyncGenerator<Chunk>} */
+  async *#tell(answer, isReplay, unheard = new Set()) {
     const ui = new UIMessages({ ...this.options, messageId: answer.id ?? undefined });
     let at = isReplay ? answer.from : answer.told;
     for (const event of this.events.slice(0, at)) ui.replay(event);
@@ -132,12 +135,13 @@ export class Recording {
       }
       if (event) {
         at++;
+        if (event.type === "tool_approval_resolved") unheard.delete(event.id);
         answer.told = Math.max(answer.told, at);
         yield* copies(ui.take(event));
         if (ui.isOver) return;
         continue;
       }
-      if (ui.isWaiting) {
+      if (ui.isWaiting && unheard.size === 0) {
         // Gives a listener the chance to decide right away: then no person needs to be asked.
         await settled();
         if (at >= this.events.length && this.waiting === 0) return yield* copies(ui.pause());
