@@ -32,12 +32,8 @@ pub trait Engine {
 }
 
 /// The engines by their names.
-const ENGINES: [(&str, &dyn Engine); 4] = [
-    ("native", &native::Native),
-    ("wasm", &wasm::Wasm),
-    ("web", &web::Web),
-    ("ai-sdk", &ai_sdk::AiSdk),
-];
+const ENGINES: [(&str, &dyn Engine); 4] =
+    [("native", &native::Native), ("wasm", &wasm::Wasm), ("web", &web::Web), ("ai-sdk", &ai_sdk::AiSdk)];
 
 /// Returns the engine of that name.
 pub fn engine(name: &str) -> Option<&'static dyn Engine> {
