@@ -23,15 +23,15 @@ export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, e
   // A word in v2, and later an object with the provider's own word in it.
   const unified = typeof finishReason === "string" ? finishReason : finishReason?.unified;
   const word = String(finishReason?.raw ?? ending?.word ?? "");
-  const isUnnamed = (unified === "other" || unified === "unknown") && word === "";
-  if (unified === "interrupted" ? !ending?.isWhole : isUnnamed && ending?.isWhole === false) {
+  // A package also says `error` of a chunk that it could not read.
+  const isUnnamed = ["other", "unknown", "error"].includes(unified) && ["", "error"].includes(word) && !ending?.word;
+  if (unified === "interrupted" ? !ending?.isWhole : isUnnamed && (ending ? !ending.isWhole : isEmpty && unified !== "error")) {
     return { code: "network", message: "the stream ended early: the connection was cut before the answer was whole", retryable: true };
   }
   if (word === "insufficient_system_resource") return failed("overloaded", word);
   if (unified === "error" || BROKEN.test(word)) return failed("server", word || "error");
   const blocked = Object.values(providerMetadata ?? {}).find((each) => each?.promptFeedback?.blockReason)?.promptFeedback.blockReason;
   if (blocked && isEmpty) return { code: "content_filtered", message: `the prompt was blocked: ${blocked}`, retryable: false };
-  if (isUnnamed && isEmpty && !ending?.isWhole) return { code: "server", message: "the answer is empty, and the provider did not say why", retryable: true };
   const stop = stopOf(unified, word);
   return hasCalls && stop === "stop" ? "tool_use" : stop;
 }
