@@ -86,7 +86,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fixtures",
-        usage: "fixtures DIR [--engine native|wasm]",
+        usage: "fixtures DIR [--engine native|wasm|ai-sdk]",
         about: "plays recorded provider answers of a directory through the wires and compares",
         run: players::fixtures,
     },
