@@ -56,13 +56,14 @@ export class AGUIEvents {
 
   /** Ends a response whose run waits. */
   pause() {
-    const { threadId, runId, frontendTools } = this.options;
+    const { threadId, runId, protocolVersion, frontendTools } = this.options;
     const questions = this.#questions(this.root);
     this.root.pause();
     const interrupts = questions.filter(({ toolName }) => !frontendTools.has(toolName)).map(({ toolName: _, ...interrupt }) => interrupt);
     const pendingToolCallIds = questions.filter(({ toolName }) => frontendTools.has(toolName)).map(({ toolCallId }) => toolCallId);
+    // Clients of before 1.0 refuse what they do not know.
     /** @type {JsonValue} */
-    const outcome = interrupts.length > 0 ? { type: "interrupt", interrupts } : { type: "success", pendingToolCallIds };
+    const outcome = interrupts.length > 0 ? { type: "interrupt", interrupts } : { type: "success", ...(protocolVersion !== undefined && { pendingToolCallIds }) };
     this.#send({ type: "RUN_FINISHED", threadId, runId, outcome });
     this.isOver = true;
     return this.#taken();
