@@ -22,7 +22,7 @@ context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 const exporter = { export: (_, done) => done({ code: 0 }), shutdown: async () => {} };
 const tracer = new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(exporter, { maxQueueSize: 100_000 })] }).getTracer('bench');
 const meter = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter: new InMemoryMetricExporter(AggregationTemporality.DELTA), exportIntervalMillis: 1e9 })] }).getMeter('bench');
-const KINDS = { 'no SDK': {}, spans: { tracer }, metrics: { tracer, meter }, active: { tracer, meter, activeInModels: true } };
+const KINDS = { 'no SDK': {}, spans: { tracer }, metrics: { tracer, meter }, 'and chunks': { tracer, meter, chunkTimes: true }, 'and active': { tracer, meter, activeInModels: true } };
 
 const plain = engineOf({ Agent, openaiCompatible });
 const observed = (options) => engineOf({ Agent: class extends Agent { constructor(given) { super(given); observe(this, options); } }, openaiCompatible });
@@ -67,7 +67,7 @@ for (const cell of cells) {
     const units = (times[cell] ?? 1) * made[cell].units;
     const [without, withIt] = took.map((list) => (1000 * list.sort((a, b) => a - b)[list.length >> 1]) / units);
     const [low, middle, high] = interval(ratios);
-    console.log(`${cell.padEnd(8)} ${name.padEnd(8)} ${without.toFixed(0)} µs a turn, ${withIt.toFixed(0)} observed   ${middle.toFixed(3)} (${low.toFixed(3)} to ${high.toFixed(3)})`);
+    console.log(`${cell.padEnd(8)} ${name.padEnd(10)} ${without.toFixed(0)} µs a turn, ${withIt.toFixed(0)} observed   ${middle.toFixed(3)} (${low.toFixed(3)} to ${high.toFixed(3)})`);
   }
 }
 process.exit(0);

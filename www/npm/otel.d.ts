@@ -45,6 +45,8 @@ export interface ObserveOptions {
   attributes?: Attributes;
   /** Make the span of an answer active while the model is called, so that spans of `fetch` are under it. Default false: it costs a little in every turn. */
   activeInModels?: boolean;
+  /** Record the metric `gen_ai.client.operation.time_per_output_chunk`, once for each piece of an answer. Default false: it costs as much as all the rest. */
+  chunkTimes?: boolean;
 }
 
 /**

@@ -14,7 +14,7 @@ import { Trace } from "./trace.js";
 
 /** Where an agent has what stands around its execution. */
 const AROUND = Symbol.for("turnwheel.around");
-const OPTIONS = ["name", "tracer", "meter", "content", "attributes", "activeInModels"];
+const OPTIONS = ["name", "tracer", "meter", "content", "attributes", "activeInModels", "chunkTimes"];
 const KINDS = { agent: SpanKind.INTERNAL, chat: SpanKind.CLIENT, tool: SpanKind.INTERNAL };
 
 /**
@@ -25,9 +25,9 @@ export function observe(agent, options = {}) {
   const around = /** @type {{ [AROUND]?: Around } | undefined} */ (/** @type {unknown} */ (agent))?.[AROUND];
   if (!around) throw misuse(`observe takes an Agent, got ${kindOf(agent)}`);
   checkNames("unknown option", options, OPTIONS);
-  const { name, attributes = {}, activeInModels = false } = options;
+  const { name, attributes = {}, activeInModels = false, chunkTimes = false } = options;
   const content = contentOf(options);
-  const live = new Live(options.tracer ?? trace.getTracer("turnwheel"), options.meter ?? metrics.getMeter("turnwheel"));
+  const live = new Live(options.tracer ?? trace.getTracer("turnwheel"), options.meter ?? metrics.getMeter("turnwheel"), chunkTimes);
   const spans = new Trace(live, { name, attributes, content, about: aboutOf(agent, content) });
   const unsubscribe = agent.subscribe((event) => spans.take(event), { keep: true });
 
@@ -64,26 +64,21 @@ function contentOf({ content }) {
 
 /** @param {Agent<any>} agent @param {((value: JsonValue) => JsonValue) | undefined} content @returns {About} */
 function aboutOf(agent, content) {
-  /** The last settings, with their attributes: usually they stay the same. @type {[unknown, Attributes]} */
-  let known = [undefined, {}];
   return {
     model: () => agent.model,
-    describe: (toolName) => agent.tools.find(({ name }) => name === toolName)?.description,
+    settings: () => agent.streamOptions,
+    descriptions: () => Object.fromEntries(agent.tools.map(({ name, description }) => [name, description])),
     content: () => ({
       ...(agent.systemPrompt && { [is.SYSTEM_INSTRUCTIONS]: JSON.stringify(content?.([{ type: "text", content: agent.systemPrompt }])) }),
       [is.TOOL_DEFINITIONS]: JSON.stringify(content?.(agent.tools.map(definitionOf))),
     }),
     request() {
-      const { streamOptions } = agent;
-      if (known[0] === streamOptions && streamOptions) return known[1];
-      const { maxTokens, temperature, topP, stop } = streamOptions ?? {};
-      const attributes = {
+      const { maxTokens, temperature, topP, stop } = agent.streamOptions ?? {};
+      return {
         [is.CONVERSATION_ID]: agent.sessionId, [is.OUTPUT_TYPE]: agent.output === undefined ? "text" : "json",
         ...(maxTokens !== undefined && { [is.REQUEST_MAX_TOKENS]: maxTokens }), ...(temperature !== undefined && { [is.REQUEST_TEMPERATURE]: temperature }),
         ...(topP !== undefined && { [is.REQUEST_TOP_P]: topP }), ...(stop && { [is.REQUEST_STOP_SEQUENCES]: stop }),
       };
-      known = [streamOptions, attributes];
-      return attributes;
     },
   };
 }
@@ -137,9 +132,12 @@ const TOKENS = Array.from({ length: 14 }, (_, i) => 4 ** i);
 
 /** Spans and metrics of the SDK. @implements {Sink<LiveNode>} */
 class Live {
-  /** @param {Tracer} tracer @param {Meter} meter */
-  constructor(tracer, meter) {
+  /** @param {Tracer} tracer @param {Meter} meter @param {boolean} countsChunks */
+  constructor(tracer, meter, countsChunks) {
     this.tracer = tracer;
+    this.countsChunks = countsChunks;
+    /** What metrics are told apart by, for what spans have in common. @type {WeakMap<Attributes, { own: Attributes, input: Attributes, output: Attributes }>} */
+    this.known = new WeakMap();
     /** @param {string} name @param {string} description @param {string} unit @param {number[]} boundaries */
     const histogram = (name, description, unit = "s", boundaries = SECONDS) => meter.createHistogram(name, { description, unit, advice: { explicitBucketBoundaries: boundaries } });
     this.tokens = histogram(is.METRICS.tokens, "Number of input and output tokens used.", "{token}", TOKENS);
@@ -163,33 +161,34 @@ class Live {
     return performance.now();
   }
 
-  /** @param {Kind} kind @param {number} ms @param {Attributes} attributes */
-  measured(kind, ms, attributes) {
-    this.durations[kind].record(ms / 1000, dimensions(attributes));
+  /** @param {Kind} kind @param {number} ms @param {Attributes} common @param {string | undefined} problem */
+  measured(kind, ms, common, problem) {
+    const { own } = this.#dimensions(common);
+    this.durations[kind].record(ms / 1000, problem === undefined ? own : { ...own, [is.ERROR_TYPE]: problem });
   }
 
-  /** @param {number} ms @param {Attributes} attributes @param {boolean} isFirst */
-  chunk(ms, attributes, isFirst) {
-    (isFirst ? this.firstChunk : this.perChunk).record(ms / 1000, dimensions(attributes));
+  /** @param {number} ms @param {Attributes} common @param {boolean} isFirst */
+  chunk(ms, common, isFirst) {
+    (isFirst ? this.firstChunk : this.perChunk).record(ms / 1000, this.#dimensions(common).own);
   }
 
-  /** @param {Usage} usage @param {Attributes} attributes */
-  used({ input, output, cacheRead, cacheWrite }, attributes) {
-    const own = dimensions(attributes);
-    this.tokens.record(input + cacheRead + cacheWrite, { ...own, [is.TOKEN_TYPE]: "input" });
-    this.tokens.record(output, { ...own, [is.TOKEN_TYPE]: "output" });
+  /** @param {Usage} usage @param {Attributes} common */
+  used({ input, output, cacheRead, cacheWrite }, common) {
+    const known = this.#dimensions(common);
+    this.tokens.record(input + cacheRead + cacheWrite, known.input);
+    this.tokens.record(output, known.output);
+  }
+
+  /** @param {Attributes} common */
+  #dimensions(common) {
+    let known = this.known.get(common);
+    if (known) return known;
+    const own = Object.fromEntries(DIMENSIONS.filter((name) => common[name] !== undefined).map((name) => [name, common[name]]));
+    known = { own, input: { ...own, [is.TOKEN_TYPE]: "input" }, output: { ...own, [is.TOKEN_TYPE]: "output" } };
+    this.known.set(common, known);
+    return known;
   }
 }
 
-const DIMENSIONS = [is.OPERATION_NAME, is.PROVIDER_NAME, is.REQUEST_MODEL, is.AGENT_NAME, is.TOOL_NAME, is.ERROR_TYPE];
-
-/** What a metric is told apart by: nothing that takes many values. @param {Attributes} attributes @returns {Attributes} */
-function dimensions(attributes) {
-  /** @type {Attributes} */
-  const own = {};
-  for (const name of DIMENSIONS) {
-    const value = attributes[name];
-    if (value !== undefined) own[name] = value;
-  }
-  return own;
-}
+/** What a metric is told apart by: nothing that takes many values. */
+const DIMENSIONS = [is.OPERATION_NAME, is.PROVIDER_NAME, is.REQUEST_MODEL, is.AGENT_NAME, is.TOOL_NAME];

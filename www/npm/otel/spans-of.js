@@ -83,6 +83,7 @@ class Past {
   constructor(tracer) {
     this.tracer = tracer;
     this.at = 0;
+    this.countsChunks = false;
     /** @type {SpanRecord[]} */
     this.records = [];
   }

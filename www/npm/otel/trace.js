@@ -5,7 +5,7 @@
 import { messagesOf } from "./content.js";
 import * as is from "./names.js";
 
-/** @import { AgentEvent, JsonValue, Usage } from "../index.js" */
+/** @import { AgentEvent, JsonValue, LlmMessage, Usage } from "../index.js" */
 /** @import { Attributes } from "@opentelemetry/api" */
 /** @typedef {"agent" | "chat" | "tool"} Kind */
 /**
@@ -18,28 +18,52 @@ import * as is from "./names.js";
  * @property {(at: number | undefined) => void} end
  */
 /**
- * Where spans go. `measured` hears of the end of each.
+ * Where spans go, and what is measured. What spans of a kind have in common is one object, again and again.
  * @template {Node} N
  * @typedef {object} Sink
  * @property {(kind: Kind, name: string, attributes: Attributes, parent: N | undefined, at: number | undefined) => N} start
  * @property {() => number} now a clock for durations, in milliseconds
- * @property {(kind: Kind, ms: number, attributes: Attributes) => void} measured
- * @property {(ms: number, attributes: Attributes, isFirst: boolean) => void} chunk
- * @property {(usage: Usage, attributes: Attributes) => void} used
+ * @property {(kind: Kind, ms: number, common: Attributes, problem: string | undefined) => void} measured
+ * @property {boolean} countsChunks whether `chunk` wants to hear of those after the first
+ * @property {(ms: number, common: Attributes, isFirst: boolean) => void} chunk
+ * @property {(usage: Usage, common: Attributes) => void} used
  */
 /**
  * @typedef {object} About what is known of the agent itself, and not of those inside its calls
  * @property {() => { provider: string, id: string } | undefined} model
- * @property {() => Attributes} request the settings of a model call
- * @property {(toolName: string) => string | undefined} describe a tool
+ * @property {() => unknown} settings of a model call: the same ones as long as nothing has changed
+ * @property {() => Attributes} request these settings as attributes
  * @property {() => Attributes} content what is recorded with a model call if content is
+ * @property {() => { [toolName: string]: string }} descriptions of the tools
  */
 /** @typedef {{ name: string | undefined, attributes: Attributes, content: ((value: JsonValue) => JsonValue) | undefined, about: About | undefined }} Options */
-/** A span that is open. @template {Node} N @typedef {{ node: N, attributes: Attributes, startedAt: number }} Open */
-/**
- * A run that is open. @template {Node} N
- * @typedef {{ run: Open<N>, chat: (Open<N> & { lastChunkAt: number, chunks: number, firstMs: number }) | undefined, tools: Map<string, Open<N>>, about: About | undefined }} Lane
- */
+/** A span that is open. @template {Node} N @typedef {{ node: N, common: Attributes, startedAt: number, problem: string | undefined }} Open */
+/** An answer that is being written. @template {Node} N @typedef {Open<N> & { lastChunkAt: number, chunks: number, firstMs: number }} Chat */
+
+/** A run that is open. @template {Node} N */
+class Lane {
+  /** @param {Open<N>} run @param {string} name of the agent @param {About | undefined} about */
+  constructor(run, name, about) {
+    this.run = run;
+    this.name = name;
+    this.about = about;
+    /** @type {Chat<N> | undefined} */
+    this.chat = undefined;
+    /** @type {Map<string, Open<N>>} */
+    this.tools = new Map();
+    /** What the answers have in common, for a model and settings. @type {{ model: unknown, settings: unknown, name: string, attributes: Attributes } | undefined} */
+    this.asking = undefined;
+    /** The same for each tool. @type {Map<string, Attributes>} */
+    this.calling = new Map();
+    /** @type {{ [toolName: string]: string }} */
+    this.descriptions = about?.descriptions() ?? {};
+  }
+
+  /** What is open inside, the innermost last. */
+  open() {
+    return [...(this.chat ? [this.chat] : []), ...this.tools.values()];
+  }
+}
 
 /** The events that are told on the span of the agent, with what is told. @type {Record<string, (event: any) => Attributes>} */
 const ON_AGENT = {
@@ -81,7 +105,7 @@ export class Trace {
   /** Ends everything, for nobody will tell the ends. */
   close() {
     for (const lane of [...this.lanes.values()].reverse()) {
-      for (const open of [...lane.tools.values(), ...(lane.chat ? [lane.chat] : []), lane.run]) open.node.end(undefined);
+      for (const { node } of [...lane.open(), lane.run]) node.end(undefined);
     }
     this.lanes.clear();
   }
@@ -96,6 +120,15 @@ export class Trace {
     return this.lanes.get(runId)?.chat?.node;
   }
 
+  /** What is sent to the model, if content is recorded. @param {string} runId @param {string} systemPrompt @param {readonly LlmMessage[]} messages */
+  request(runId, systemPrompt, messages) {
+    const { content } = this.options;
+    const node = this.chatOf(runId);
+    if (!content || !node) return;
+    if (systemPrompt) node.set({ [is.SYSTEM_INSTRUCTIONS]: JSON.stringify(content([{ type: "text", content: systemPrompt }])) });
+    node.set({ [is.INPUT_MESSAGES]: JSON.stringify(content(messagesOf(messages))) });
+  }
+
   /** @param {AgentEvent} event @param {number | undefined} at @param {Lane<N> | undefined} around @param {string} callId of the call that runs the agent */
   #take(event, at, around, callId) {
     const { type, runId } = event;
@@ -103,14 +136,15 @@ export class Trace {
     const lane = this.lanes.get(runId);
     if (!lane) return;
     switch (type) {
-      case "message_update": return this.#chunk(lane);
+      case "message_update": return lane.chat && this.#chunk(lane.chat);
       case "message_start": return this.#startChat(lane, at);
       case "message_end": return this.#endChat(lane, event, at);
       case "tool_execution_start": return this.#startTool(lane, event, at);
       case "tool_execution_end": return this.#endTool(lane, event, at);
       case "agent_end": return this.#endRun(lane, event, at);
-      case "before_llm_call": return this.#request(lane, event.systemPrompt, event.messages);
+      case "turn_start": case "tool_calls_proposed": return;
       case "turn_end": return event.reason === "steering_interrupt" ? lane.run.node.event("turnwheel.steering_interrupt", {}, at) : undefined;
+      case "before_llm_call": return this.request(runId, event.systemPrompt, event.messages);
       // A question of an agent inside a call is told by that agent.
       case "tool_approval_requested": case "tool_approval_resolved": if (event.path?.length) return;
     }
@@ -122,66 +156,62 @@ export class Trace {
   #startRun({ type, runId }, at, around, callId) {
     const { options } = this;
     const call = around?.tools.get(callId);
-    const name = around ? String(call?.attributes[is.TOOL_NAME] ?? "") : options.name;
+    const name = around ? String(call?.common[is.TOOL_NAME] ?? "") : (options.name ?? "");
     const about = around ? undefined : options.about;
     const model = about?.model();
-    const attributes = {
+    const common = {
       ...options.attributes, [is.OPERATION_NAME]: "invoke_agent", ...(name && { [is.AGENT_NAME]: name }),
-      ...(model && { [is.PROVIDER_NAME]: is.providerName(model.provider), [is.REQUEST_MODEL]: model.id }), "turnwheel.run.id": runId,
+      ...(model && { [is.PROVIDER_NAME]: is.providerName(model.provider), [is.REQUEST_MODEL]: model.id }),
     };
-    const run = this.#open("agent", name ? `invoke_agent ${name}` : "invoke_agent", attributes, call?.node ?? around?.run.node, at);
-    if (type === "run_resumed") run.node.event("turnwheel.run_resumed", {}, at);
-    this.lanes.set(runId, { run, chat: undefined, tools: new Map(), about });
+    const attributes = { ...common, "turnwheel.run.id": runId, ...(about && { [is.CONVERSATION_ID]: about.request()[is.CONVERSATION_ID] }) };
+    const node = this.sink.start("agent", name ? `invoke_agent ${name}` : "invoke_agent", attributes, call?.node ?? around?.run.node, at);
+    if (type === "run_resumed") node.event("turnwheel.run_resumed", {}, at);
+    this.lanes.set(runId, new Lane({ node, common, startedAt: this.sink.now(), problem: undefined }, name, about));
   }
 
   /** @param {Lane<N>} lane @param {Extract<AgentEvent, { type: "agent_end" }>} event @param {number | undefined} at */
   #endRun(lane, { runId, usage, stopReason, error }, at) {
     const { run } = lane;
     this.lanes.delete(runId);
-    // None of them is open if every start has its end.
-    for (const open of [...lane.tools.values(), ...(lane.chat ? [lane.chat] : [])]) open.node.end(at);
-    run.node.set({ ...usageAttributes(usage?.own ?? usage), [is.FINISH_REASONS]: [stopReason] });
+    // Nothing is open if every start has its end.
+    for (const { node } of lane.open()) node.end(at);
+    run.node.set(usageAttributes(usage?.own ?? usage, { [is.FINISH_REASONS]: [stopReason] }));
     if (stopReason === "aborted") this.#fail(run, "aborted", false);
     else if (error) this.#fail(run, error.code, true);
     this.#close("agent", run, at);
   }
 
-  /** @param {Lane<N>} lane @param {number | undefined} at */
-  #startChat(lane, at) {
-    const { options } = this;
-    const { about, run } = lane;
-    const model = about?.model();
+  /** What the answers of a run have in common. @param {Lane<N>} lane @param {{ provider: string, id: string } | undefined} model */
+  #asking(lane, model) {
+    const { about, asking, name } = lane;
+    const settings = about?.settings();
+    if (asking && asking.model === model?.id && asking.settings === settings) return asking;
     const attributes = {
-      ...options.attributes, [is.OPERATION_NAME]: "chat", [is.REQUEST_STREAM]: true, ...(run.attributes[is.AGENT_NAME] !== undefined && { [is.AGENT_NAME]: run.attributes[is.AGENT_NAME] }),
+      ...this.options.attributes, [is.OPERATION_NAME]: "chat", [is.REQUEST_STREAM]: true, ...(name && { [is.AGENT_NAME]: name }),
       ...(model && { [is.PROVIDER_NAME]: is.providerName(model.provider), [is.REQUEST_MODEL]: model.id }), ...about?.request(),
     };
-    const open = this.#open("chat", model ? `chat ${model.id}` : "chat", attributes, run.node, at);
-    if (options.content && about) open.node.set(about.content());
-    lane.chat = { ...open, lastChunkAt: open.startedAt, chunks: 0, firstMs: 0 };
+    return (lane.asking = { model: model?.id, settings, name: model ? `chat ${model.id}` : "chat", attributes });
   }
 
-  /** @param {Lane<N>} lane */
-  #chunk({ chat }) {
-    if (!chat) return;
+  /** @param {Lane<N>} lane @param {number | undefined} at */
+  #startChat(lane, at) {
+    const { about } = lane;
+    // Of an agent inside a call the model is known from its first answer on.
+    const { name, attributes } = about || !lane.asking ? this.#asking(lane, about?.model()) : lane.asking;
+    const node = this.sink.start("chat", name, attributes, lane.run.node, at);
+    if (about && this.options.content) node.set(about.content());
+    const startedAt = this.sink.now();
+    lane.chat = { node, common: attributes, startedAt, problem: undefined, lastChunkAt: startedAt, chunks: 0, firstMs: 0 };
+  }
+
+  /** @param {Chat<N>} chat */
+  #chunk(chat) {
+    if (chat.chunks > 0 && !this.sink.countsChunks) return;
     const now = this.sink.now();
     const ms = now - chat.lastChunkAt;
     chat.lastChunkAt = now;
     if (chat.chunks++ === 0) chat.firstMs = ms;
-    this.sink.chunk(ms, chat.attributes, chat.chunks === 1);
-  }
-
-  /** What is sent. @param {Lane<N>} lane @param {string} systemPrompt @param {readonly any[]} messages */
-  #request({ chat }, systemPrompt, messages) {
-    const { content } = this.options;
-    if (!content || !chat) return;
-    const instructions = systemPrompt ? { [is.SYSTEM_INSTRUCTIONS]: JSON.stringify(content([{ type: "text", content: systemPrompt }])) } : {};
-    chat.node.set({ ...instructions, [is.INPUT_MESSAGES]: JSON.stringify(content(messagesOf(messages))) });
-  }
-
-  /** @param {string} runId @param {string} systemPrompt @param {readonly any[]} messages */
-  request(runId, systemPrompt, messages) {
-    const lane = this.lanes.get(runId);
-    if (lane) this.#request(lane, systemPrompt, messages);
+    this.sink.chunk(ms, chat.common, chat.chunks === 1);
   }
 
   /** @param {Lane<N>} lane @param {Extract<AgentEvent, { type: "message_end" }>} event @param {number | undefined} at */
@@ -191,32 +221,45 @@ export class Trace {
     if (!chat) return;
     lane.chat = undefined;
     const { provider, model, usage, stopReason, error } = message;
-    const { node, attributes } = chat;
-    if (attributes[is.REQUEST_MODEL] === undefined && model) {
+    const { node } = chat;
+    if (chat.common[is.REQUEST_MODEL] === undefined && model) {
+      const asking = this.#asking(lane, { provider, id: model });
+      chat.common = asking.attributes;
+      node.rename(asking.name);
       const known = { [is.PROVIDER_NAME]: is.providerName(provider), [is.REQUEST_MODEL]: model };
-      Object.assign(attributes, known);
       node.set(known);
-      node.rename(`chat ${model}`);
-      if (run.attributes[is.REQUEST_MODEL] === undefined) run.node.set(Object.assign(run.attributes, known));
+      if (run.common[is.REQUEST_MODEL] === undefined) {
+        run.node.set(known);
+        run.common = { ...run.common, ...known };
+      }
     }
-    node.set({
-      ...(model && { [is.RESPONSE_MODEL]: model }), [is.FINISH_REASONS]: [is.finishReason(stopReason)], ...usageAttributes(usage),
-      ...(chat.chunks > 0 && { [is.TIME_TO_FIRST_CHUNK]: chat.firstMs / 1000 }), ...(content && { [is.OUTPUT_MESSAGES]: JSON.stringify(content(messagesOf([message]))) }),
-    });
+    /** @type {Attributes} */
+    const attributes = { [is.RESPONSE_MODEL]: model, [is.FINISH_REASONS]: [is.finishReason(stopReason)] };
+    if (chat.chunks > 0) attributes[is.TIME_TO_FIRST_CHUNK] = chat.firstMs / 1000;
+    if (content) attributes[is.OUTPUT_MESSAGES] = JSON.stringify(content(messagesOf([message])));
+    node.set(usageAttributes(usage, attributes));
     if (stopReason === "aborted") this.#fail(chat, "aborted", false);
     else if (error) this.#fail(chat, error.code, true);
-    this.sink.used(usage, attributes);
+    this.sink.used(usage, chat.common);
     this.#close("chat", chat, at);
   }
 
   /** @param {Lane<N>} lane @param {Extract<AgentEvent, { type: "tool_execution_start" }>} event @param {number | undefined} at */
   #startTool(lane, { callId, toolName, arguments: args }, at) {
-    const { content, attributes: own } = this.options;
-    const description = lane.about?.describe(toolName);
-    const attributes = { ...own, [is.OPERATION_NAME]: "execute_tool", [is.TOOL_NAME]: toolName, [is.TOOL_CALL_ID]: callId, [is.TOOL_TYPE]: "function", ...(description && { [is.TOOL_DESCRIPTION]: description }) };
-    const open = this.#open("tool", `execute_tool ${toolName}`, attributes, lane.run.node, at);
-    if (content) open.node.set({ [is.TOOL_CALL_ARGUMENTS]: JSON.stringify(content(args)) });
-    lane.tools.set(callId, open);
+    const { content } = this.options;
+    const common = lane.calling.get(toolName) ?? this.#calling(lane, toolName);
+    const node = this.sink.start("tool", `execute_tool ${toolName}`, common, lane.run.node, at);
+    node.set({ [is.TOOL_CALL_ID]: callId });
+    if (content) node.set({ [is.TOOL_CALL_ARGUMENTS]: JSON.stringify(content(args)) });
+    lane.tools.set(callId, { node, common, startedAt: this.sink.now(), problem: undefined });
+  }
+
+  /** What the calls of a tool have in common. @param {Lane<N>} lane @param {string} toolName */
+  #calling(lane, toolName) {
+    const description = Object.hasOwn(lane.descriptions, toolName) && lane.descriptions[toolName];
+    const common = { ...this.options.attributes, [is.OPERATION_NAME]: "execute_tool", [is.TOOL_NAME]: toolName, [is.TOOL_TYPE]: "function", ...(description && { [is.TOOL_DESCRIPTION]: description }) };
+    lane.calling.set(toolName, common);
+    return common;
   }
 
   /** @param {Lane<N>} lane @param {Extract<AgentEvent, { type: "tool_execution_end" }>} event @param {number | undefined} at */
@@ -232,30 +275,27 @@ export class Trace {
     this.#close("tool", open, at);
   }
 
-  /** @param {Kind} kind @param {string} name @param {Attributes} attributes @param {N | undefined} parent @param {number | undefined} at @returns {Open<N>} */
-  #open(kind, name, attributes, parent, at) {
-    return { node: this.sink.start(kind, name, attributes, parent, at), attributes, startedAt: this.sink.now() };
-  }
-
   /** @param {Open<N>} open @param {string} problem @param {boolean} isError */
-  #fail({ node, attributes }, problem, isError) {
-    attributes[is.ERROR_TYPE] = problem;
-    node.fail(problem, isError);
+  #fail(open, problem, isError) {
+    open.problem = problem;
+    open.node.fail(problem, isError);
   }
 
   /** @param {Kind} kind @param {Open<N>} open @param {number | undefined} at */
-  #close(kind, { node, attributes, startedAt }, at) {
+  #close(kind, { node, common, startedAt, problem }, at) {
     node.end(at);
-    this.sink.measured(kind, this.sink.now() - startedAt, attributes);
+    this.sink.measured(kind, this.sink.now() - startedAt, common, problem);
   }
 }
 
-/** For the conventions, the input has what came from a cache. @param {Usage | undefined} usage @returns {Attributes} */
-function usageAttributes(usage) {
-  if (!usage) return {};
+/** For the conventions, the input has what came from a cache. @param {Usage | undefined} usage @param {Attributes} attributes to which it is added */
+function usageAttributes(usage, attributes) {
+  if (!usage) return attributes;
   const { input, output, cacheRead, cacheWrite, reasoning } = usage;
-  return {
-    [is.INPUT_TOKENS]: input + cacheRead + cacheWrite, [is.OUTPUT_TOKENS]: output,
-    ...(cacheRead > 0 && { [is.CACHE_READ_TOKENS]: cacheRead }), ...(cacheWrite > 0 && { [is.CACHE_CREATION_TOKENS]: cacheWrite }), ...(reasoning && { [is.REASONING_TOKENS]: reasoning }),
-  };
+  attributes[is.INPUT_TOKENS] = input + cacheRead + cacheWrite;
+  attributes[is.OUTPUT_TOKENS] = output;
+  if (cacheRead > 0) attributes[is.CACHE_READ_TOKENS] = cacheRead;
+  if (cacheWrite > 0) attributes[is.CACHE_CREATION_TOKENS] = cacheWrite;
+  if (reasoning) attributes[is.REASONING_TOKENS] = reasoning;
+  return attributes;
 }
