@@ -6,7 +6,7 @@ import type { AgentMessage, AgentRun, ErrorInfo, EventResponseInit, JsonSchema, 
  * `prompt`, or the beginning is missing.
  *
  * @example
- * for await (const event of toAGUI(agent.prompt("Hello"), { threadId: "chat-7" })) socket.send(JSON.stringify(event));
+ * for await (const event of toAGUI(agent.prompt("Hello"), { threadId: "chat-7" })) show(JSON.stringify(event));
  */
 export function toAGUI(run: Pick<AgentRun, "toResponse">, options?: AGUIOptions): AsyncIterable<AGUIEvent>;
 
@@ -35,6 +35,7 @@ export function fromAGUI(input: unknown): AGUIInput;
  * later input. They need an agent without `approveTool`.
  *
  * @example
+ * const input = fromAGUI(await request.json());
  * const agent = new Agent({ model, tools: [...tools, ...frontendTools(input.tools)] });
  */
 export function frontendTools(tools: readonly AGUITool[]): ToolDefinition[];
@@ -90,7 +91,7 @@ export interface AGUIInput {
  * Options of `toAGUI`. `input` is what the client has posted: its ids, its version of the protocol and its tools.
  *
  * @example
- * const options: AGUIOptions = { input: fromAGUI(body), onError: () => "Something went wrong." };
+ * const options: AGUIOptions = { input: fromAGUI(await request.json()), onError: () => "Something went wrong." };
  */
 export interface AGUIOptions {
   input?: Pick<AGUIInput, "threadId" | "runId" | "protocolVersion" | "tools">;
@@ -108,6 +109,6 @@ export interface AGUIOptions {
  * Options of `toAGUIResponse`.
  *
  * @example
- * const init: AGUIResponseInit = { input, abortOnLeave: true, headers: { "access-control-allow-origin": "https://app.example" } };
+ * const init: AGUIResponseInit = { threadId: "chat-7", abortOnLeave: true, headers: { "access-control-allow-origin": "https://app.example" } };
  */
 export interface AGUIResponseInit extends AGUIOptions, Omit<EventResponseInit, "lastEventId"> {}

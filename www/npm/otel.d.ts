@@ -53,7 +53,7 @@ export interface ObserveOptions {
  * Options of `spansOf`.
  *
  * @example
- * const options: SpansOfOptions = { name: "support", tracer };
+ * const options: SpansOfOptions = { name: "support", content: true };
  */
 export interface SpansOfOptions {
   name?: string;

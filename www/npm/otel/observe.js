@@ -34,7 +34,7 @@ export function observe(agent, options = {}) {
   const { wrapTool, wrapModel } = around;
   around.wrapTool = (call, next) => {
     const inner = () => (wrapTool ? wrapTool(call, next) : next());
-    const node = spans.toolOf(call.runId, call.callId);
+    const node = spans.toolOf(call.runId, call);
     return node ? context.with(node.context, inner) : inner();
   };
   if (activeInModels || content) {

@@ -110,20 +110,27 @@ export class Trace {
     this.lanes.clear();
   }
 
-  /** The span of a tool that runs. @param {string} runId @param {string} callId */
-  toolOf(runId, callId) {
-    return this.lanes.get(runId)?.tools.get(callId)?.node;
+  /**
+   * The span of a tool that runs. Of an agent inside a call, the tool may run before its event is heard.
+   * @param {string} runId @param {{ callId: string, toolName: string, arguments: any }} call
+   */
+  toolOf(runId, call) {
+    const lane = this.lanes.get(runId);
+    if (lane && !lane.tools.has(call.callId)) this.#startTool(lane, call, undefined);
+    return lane?.tools.get(call.callId)?.node;
   }
 
   /** The span of the answer that is being written. @param {string} runId */
   chatOf(runId) {
-    return this.lanes.get(runId)?.chat?.node;
+    const lane = this.lanes.get(runId);
+    if (lane && !lane.chat) this.#startChat(lane, undefined);
+    return lane?.chat?.node;
   }
 
   /** What is sent to the model, if content is recorded. @param {string} runId @param {string} systemPrompt @param {readonly LlmMessage[]} messages */
   request(runId, systemPrompt, messages) {
     const { content } = this.options;
-    const node = this.chatOf(runId);
+    const node = content && this.chatOf(runId);
     if (!content || !node) return;
     if (systemPrompt) node.set({ [is.SYSTEM_INSTRUCTIONS]: JSON.stringify(content([{ type: "text", content: systemPrompt }])) });
     node.set({ [is.INPUT_MESSAGES]: JSON.stringify(content(messagesOf(messages))) });
@@ -137,9 +144,9 @@ export class Trace {
     if (!lane) return;
     switch (type) {
       case "message_update": return lane.chat && this.#chunk(lane.chat);
-      case "message_start": return this.#startChat(lane, at);
+      case "message_start": return lane.chat ? undefined : this.#startChat(lane, at);
       case "message_end": return this.#endChat(lane, event, at);
-      case "tool_execution_start": return this.#startTool(lane, event, at);
+      case "tool_execution_start": return lane.tools.has(event.callId) ? undefined : this.#startTool(lane, event, at);
       case "tool_execution_end": return this.#endTool(lane, event, at);
       case "agent_end": return this.#endRun(lane, event, at);
       case "turn_start": case "tool_calls_proposed": return;
@@ -244,7 +251,7 @@ export class Trace {
     this.#close("chat", chat, at);
   }
 
-  /** @param {Lane<N>} lane @param {Extract<AgentEvent, { type: "tool_execution_start" }>} event @param {number | undefined} at */
+  /** @param {Lane<N>} lane @param {{ callId: string, toolName: string, arguments: any }} call @param {number | undefined} at */
   #startTool(lane, { callId, toolName, arguments: args }, at) {
     const { content } = this.options;
     const common = lane.calling.get(toolName) ?? this.#calling(lane, toolName);
