@@ -8,9 +8,9 @@ import { fromAGUI, toAGUIResponse } from "../../../pkg/ag-ui.js";
 /**
  * Serves agents until the test ends.
  * @param {{ after(end: () => unknown): void }} test @param {(input: import("../../../pkg/ag-ui.js").AGUIInput) => any} makeAgent
- * @param {import("../../../pkg/ag-ui.js").AGUIResponseInit} [init]
+ * @param {import("../../../pkg/ag-ui.js").AGUIResponseInit} [init] @param {Record<string, [string | Uint8Array, string]>} [files] what else there is: contents and types by path
  */
-export async function serveAgents(test, makeAgent, init = {}) {
+export async function serveAgents(test, makeAgent, init = {}, files = {}) {
   /** @type {Map<string, { agent: any, run: any }>} */
   const threads = new Map();
   /** @type {any[]} */
@@ -27,6 +27,8 @@ export async function serveAgents(test, makeAgent, init = {}) {
     return toAGUIResponse(thread.run, { input, ...init });
   }
   const server = createServer(async (incoming, outgoing) => {
+    const [contents, type] = files[incoming.url ?? ""] ?? [];
+    if (incoming.method === "GET") return void (contents === undefined ? outgoing.writeHead(404).end() : outgoing.setHeader("content-type", String(type)).end(contents));
     const url = `http://127.0.0.1${incoming.url}`;
     const request = new Request(url, /** @type {any} */ ({ method: incoming.method, headers: { "content-type": "application/json" }, body: Readable.toWeb(incoming), duplex: "half" }));
     const response = await answer(request);
