@@ -177,6 +177,9 @@
 //! # Features
 //!
 //! - `jsonschema`: `schema::validator` checks the arguments of calls against the whole JSON Schema (some 80 crates).
+//! - `tracing`: every run is a span of the `tracing` crate, each answer and each call of a tool one inside it, with the
+//!   names of OpenTelemetry's GenAI conventions (`tracing-opentelemetry` sends them there). A call's span is current
+//!   while its tool runs, and that of the answer while the model is called; an agent inside a call is inside its span.
 
 #![warn(missing_docs)]
 

@@ -19,6 +19,7 @@ mod questions;
 mod round;
 mod run;
 mod serde;
+mod spans;
 mod start;
 mod tasks;
 
@@ -110,6 +111,7 @@ pub struct AgentStream {
     /// Whether an attempt has begun of whose end the hooks were not told.
     has_attempt: bool,
     result: Option<AgentLoopResult>,
+    spans: spans::Spans,
 }
 
 /// How a run begins.
@@ -229,6 +231,7 @@ impl AgentStream {
             handover,
             takes_offers: false,
             result: None,
+            spans: spans::Spans::default(),
         }
     }
 

@@ -19,6 +19,10 @@ impl AgentStream {
     /// everything it received before has reached its listeners. Without it, the run stops at the next
     /// [`Next::Barrier`]: no effect starts and no answer ends before the listeners could respond.
     pub fn poll_output(&mut self, cx: &mut Context<'_>, is_delivered: bool) -> Poll<Next> {
+        if self.begin.is_some() {
+            self.spans.begin(self.state.context(), &self.config);
+        }
+        let _entered = self.spans.entered();
         if let Some(begin) = self.begin.take() {
             self.begin(begin);
         }
@@ -302,6 +306,7 @@ impl AgentStream {
         if let Some(track) = self.handover.track {
             track(&mut self.handover.published.borrow_mut().questions, event);
         }
+        self.spans.event(event, &self.config);
         (self.handover.listener)(event);
         if is_end {
             (self.handover.ended)();

@@ -125,7 +125,7 @@ impl AgentStream {
             // These start in [`AgentStream::start`].
             Effect::Execute { .. } => return None,
             Effect::Infer { model, turn_index, request } => {
-                EffectFuture::Model(self.infer(config, model, turn_index, request, cancel))
+                EffectFuture::Model(self.spans.answer(self.infer(config, model, turn_index, request, cancel)))
             }
         })
     }
@@ -166,6 +166,7 @@ impl AgentStream {
             return EffectFuture::tool(Box::pin(async { missing }), updates);
         };
         let checkpoint = self.state.take_child(&call_id);
+        let (id, name) = (call_id.clone(), tool_name.clone());
         let context = ToolContext {
             call_id,
             tool_name,
@@ -183,7 +184,7 @@ impl AgentStream {
         };
         let future = guard(|| Ok(tool.execute(context)));
         let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));
-        EffectFuture::tool(future, updates)
+        EffectFuture::tool(self.spans.tool(&id, &name, future), updates)
     }
 }
 

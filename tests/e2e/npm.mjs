@@ -22,7 +22,7 @@ export function packagesOf(name, packages) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }\n');
   const { status, error, stderr } = spawnSync("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--loglevel=error", ...packages], { cwd: folder, encoding: "utf8" });
-  if (error || status !== 0) return { missing: `npm cannot install ${packages.join(" ")}: ${error?.message ?? stderr.trim().split("\n").findLast((line) => /npm error/.test(line)) ?? status}` };
+  if (error || status !== 0) return { missing: `npm cannot install ${packages.join(" ")}: ${error?.message ?? stderr.trim().split("\n").findLast((line) => /npm error (?!A complete log)/.test(line)) ?? status}` };
   writeFileSync(note, wanted);
   return { folder };
 }

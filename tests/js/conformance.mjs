@@ -1,10 +1,11 @@
 // @ts-check
-// node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] SCENARIO_DIR TRACE_DIR
+// node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] [--ag-ui] SCENARIO_DIR TRACE_DIR
 //
 // Plays every scenario of a folder, in virtual time, and writes one trace each, in the format of
 // tests/data/oracle/README.md, for a judge to compare. The engine is the built package in pkg/ (wasm, behind its public
 // API) or turnwheel-web (web, see rig/web.mjs). What cannot be played is listed by what it needs. `cargo xtask
-// conformance --engine wasm` runs it.
+// conformance --engine wasm` runs it. With `--ag-ui` the runs are also read through turnwheel/ag-ui, and what both versions of
+// the AG-UI client accept is counted: everything has to be.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,15 +17,16 @@ const QUEUES = ["natural", "inbox", "provider"];
 /** @type {Record<string, string>} */
 const ENGINES = { wasm: "../../pkg/entry/node.js", web: "./rig/web.mjs" };
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { engine: { type: "string", default: "wasm" }, queues: { type: "string", default: "natural" } } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { engine: { type: "string", default: "wasm" }, queues: { type: "string", default: "natural" }, "ag-ui": { type: "boolean", default: false } } });
 const [scenarios, traces] = positionals;
 const queues = /** @type {any} */ (values.queues);
 if (positionals.length !== 2 || !QUEUES.includes(queues) || !Object.hasOwn(ENGINES, values.engine)) {
-  console.error("usage: node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] SCENARIO_DIR TRACE_DIR");
+  console.error("usage: node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] [--ag-ui] SCENARIO_DIR TRACE_DIR");
   process.exit(2);
 }
 
 const engine = await import(ENGINES[values.engine]);
+const agui = values["ag-ui"] ? new (await import("./ag-ui/verify.mjs")).Verification() : undefined;
 
 // The package reports policies and subscribers that throw, which is expected here.
 const report = console.error;
@@ -55,8 +57,9 @@ for (const file of files) {
     continue;
   }
   try {
-    writeFileSync(join(traces, file), `${JSON.stringify(await play(scenario, queues, engine), null, 2)}\n`);
+    writeFileSync(join(traces, file), `${JSON.stringify(await play(scenario, queues, engine, (run) => agui?.read(run)), null, 2)}\n`);
     written++;
+    await agui?.judge(file);
   } catch (/** @type {any} */ error) {
     skip(`something that the API refuses: ${error.message}`, file);
   }
@@ -66,4 +69,5 @@ for (const [need, files] of skipped) console.log(`skipped ${files.length}, which
 if (files.length === 0) console.log(`no scenario in ${scenarios}: one is a file NAME.json`);
 const without = [...skipped.values()].flat().length;
 console.log(`${written} traces written, ${without} skipped`);
-process.exit(written > 0 && broken === 0 ? 0 : 1);
+if (agui) console.log(agui.summary());
+process.exit(written > 0 && broken === 0 && !agui?.hasFailed ? 0 : 1);

@@ -98,8 +98,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web] [--queues inbox|provider] [--judge GOLDEN_DIR]\n  conformance --random N TRACE_DIR [--engine wasm|web]",
-        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones natively and on another engine, and compares",
+        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web] [--queues inbox|provider] [--judge GOLDEN_DIR] [--ag-ui]\n  conformance --random N TRACE_DIR [--engine wasm|web] [--ag-ui]",
+        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones natively and on another engine, and compares; with --ag-ui the package's runs must also pass both AG-UI verifiers",
         run: players::conformance,
     },
     Command {

@@ -79,9 +79,10 @@ pub fn vectors(args: &[String]) -> Result<ExitCode> {
 /// Runs `cargo xtask conformance`. By default the engine polls host queues where a scenario is a single run
 /// of the loop, as the recorded engine did, and messages are posted where it uses an agent. With `--judge
 /// GOLDEN_DIR` the traces are compared right away, and the command fails if the judge finds a fault;
-/// otherwise it fails only if nothing could be played.
+/// otherwise it fails only if nothing could be played. With `--ag-ui` the runs are also read as AG-UI events, and
+/// both versions of its client must accept them.
 pub fn conformance(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &[], &["--engine", "--queues", "--judge", "--random"])?;
+    let args = Args::parse(args, &["--ag-ui"], &["--engine", "--queues", "--judge", "--random"])?;
     let folders: Vec<&str> = args.positional.iter().map(String::as_str).collect();
     let engine = match (args.value("--random"), folders.as_slice()) {
         (Some(number), [_]) => {
@@ -94,6 +95,9 @@ pub fn conformance(args: &[String]) -> Result<ExitCode> {
     };
     one_of("engine", engine, &ENGINES.map(|engine| engine.name))?;
     one_of("kind of queues", args.value("--queues"), &QUEUES)?;
+    if args.has("--ag-ui") && engine != Some("wasm") {
+        return Err(Misuse("`--ag-ui` reads runs of the package: it wants `--engine wasm`".to_owned()).into());
+    }
     prepare(&ENGINES, engine)?;
     harness("dev", "conformance", &args, &folders)
 }
@@ -179,6 +183,8 @@ mod tests {
         assert_eq!(refused(conformance, &["a"]), "two folders are needed: scenarios and traces");
         assert_eq!(refused(conformance, &["--random=x", "a"]), "`x` is no number of scenarios");
         assert_eq!(refused(conformance, &["a", "b", "--engine=wbe"]), "no engine `wbe`; did you mean `web`?");
+        let error = refused(conformance, &["a", "b", "--ag-ui"]);
+        assert_eq!(error, "`--ag-ui` reads runs of the package: it wants `--engine wasm`");
         let error = refused(conformance, &["a", "b", "--queues=x"]);
         assert_eq!(error, "no kind of queues `x`; there is inbox, provider");
     }

@@ -13,8 +13,8 @@ use rig::ports::Route;
 const USAGE: &str = "\
 harness fixtures [--engine=NAME] DIR
 harness vectors DIR
-harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] SCENARIO_DIR TRACE_DIR
-harness conformance --random=N [--engine=NAME] DIR
+harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] [--ag-ui] SCENARIO_DIR TRACE_DIR
+harness conformance --random=N [--engine=NAME] [--ag-ui] DIR
 harness fuzz [--minutes=N | --seconds=N] [--seed=N] [TARGET...]";
 
 fn main() -> ExitCode {
@@ -42,7 +42,7 @@ fn run(given: &[String]) -> Result<bool> {
         }
         ["conformance", dir] => {
             let number = options.number("--random")?.context(USAGE)?;
-            random::compare_engines(number, options.value("--engine").unwrap_or("wasm"), Path::new(dir))
+            random::compare_engines(number, options.engine_name("wasm"), Path::new(dir))
         }
         ["conformance", scenarios, traces] => {
             let (engine, queues) = (options.engine()?, options.queues()?);
@@ -71,8 +71,13 @@ impl<'a> Options<'a> {
         number.with_context(|| format!("`{name}` wants a whole number"))
     }
 
+    /// The package also plays what `--ag-ui` asks for.
+    fn engine_name(&self, default: &'a str) -> &'a str {
+        if self.0.contains(&"--ag-ui") { "ag-ui" } else { self.value("--engine").unwrap_or(default) }
+    }
+
     fn engine(&self) -> Result<&'static dyn Engine> {
-        let name = self.value("--engine").unwrap_or("native");
+        let name = self.engine_name("native");
         engine(name).ok_or_else(|| anyhow!("no engine `{name}`"))
     }
 

@@ -14,10 +14,10 @@ import { kindOf, World } from "./world.mjs";
  * Plays a scenario.
  * @param {any} scenario @param {"natural" | "inbox" | "provider"} queues How queued messages reach the run: posted to
  * an agent, polled, or (natural) polled by a loop and posted to an agent.
- * @param {Engine} engine
+ * @param {Engine} engine @param {(run: any) => void} [onRun] is given every run when it begins
  */
-export async function play(scenario, queues, engine) {
-  const world = new World(scenario, engine);
+export async function play(scenario, queues, engine, onRun = () => {}) {
+  const world = new World(scenario, engine, onRun);
   const isAgent = scenario.driver === "agent";
   const polled = queues === "natural" ? !isAgent : queues === "provider";
   const history = await (isAgent ? playAgent(world, polled) : playLoop(world, polled));
@@ -42,6 +42,7 @@ async function playLoop(world, polled) {
     refused(world, continues ? "continue" : "prompt", error);
     return messages;
   }
+  world.onRun(run);
   const abort = () => run.abort("the user stopped it");
   world.hands = agent && !polled ? { abort, ...queues(agent) } : { abort };
   world.fire("before_start");
@@ -112,6 +113,7 @@ async function settle(world, call, begin) {
   } catch (error) {
     return refused(world, call, error);
   }
+  world.onRun(run);
   if (await watch(world, run.result)) world.log.outcomes.push(outcome(call, await run.result));
 }
 

@@ -22,10 +22,11 @@ export class World {
   #fired = new Set();
   #transforms = 0;
 
-  /** @param {any} scenario @param {import("./play.mjs").Engine} engine */
-  constructor(scenario, engine) {
+  /** @param {any} scenario @param {import("./play.mjs").Engine} engine @param {(run: any) => void} onRun */
+  constructor(scenario, engine, onRun) {
     this.scenario = scenario;
     this.engine = engine;
+    this.onRun = onRun;
     const { steering, follow_up, abort } = scenario;
     for (const { at } of [...listOf(steering), ...listOf(follow_up), ...listOf(abort)]) {
       if (at.ms !== undefined) this.clock.at(at.ms, () => this.fire(at));

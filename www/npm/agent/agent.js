@@ -14,6 +14,9 @@ import { Core } from "./core.js";
  */
 const ONCE = Symbol("once");
 
+/** Also known to other copies of the package. */
+const AROUND = Symbol.for("turnwheel.around");
+
 /**
  * Outside the class: a class that refers to itself by name gets renamed by the bundler.
  * @param {unknown} options @param {symbol} [mark] @param {readonly AgentMessage[]} [messages]
@@ -201,6 +204,11 @@ export class Agent {
 
   set tools(tools) {
     this.#core.setTools(tools);
+  }
+
+  /** What stands around execution, for other entries of the package: what they change holds from then on. */
+  get [AROUND]() {
+    return this.#core.settings.around;
   }
 
   [Symbol.dispose ?? Symbol.for("Symbol.dispose")]() {

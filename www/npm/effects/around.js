@@ -10,9 +10,9 @@ import { misuse } from "../shared.js";
 /**
  * Runs a tool inside `wrapTool`. Nothing starts once nobody wants the result any more.
  * @param {Driver} run @param {Slot} state @param {{ callId: string, toolName: string, arguments: unknown }} call
- * @param {() => unknown} execute @returns {Promise<unknown>}
+ * @param {() => unknown} execute @returns {unknown}
  */
-export async function aroundTool(run, state, call, execute) {
+export function aroundTool(run, state, call, execute) {
   let isAsked = false;
   const next = async () => {
     if (isAsked) throw misuse("`next` of `wrapTool` may be called once");
@@ -21,7 +21,14 @@ export async function aroundTool(run, state, call, execute) {
     return execute();
   };
   if (state.aborted) throw state.signal.reason;
-  return run.around.wrapTool?.({ ...run.about(), path: run.around.path, ...call, signal: state.signal }, next);
+  const about = {
+    ...run.about(), path: run.around.path, ...call,
+    // Made when it is first read.
+    get signal() {
+      return state.signal;
+    },
+  };
+  return run.around.wrapTool?.(about, next);
 }
 
 /** An attempt inside `wrapModel`. The request is made where `next` was called, so it sees what is set there. */

@@ -43,10 +43,13 @@ export async function executeTool(run, slot, effect, state) {
   }
 }
 
-/** @param {Driver} run @param {Slot} state @param {ToolEffect} effect @param {unknown} args @param {() => unknown} execute */
-async function wrapped(run, state, { callId, name }, args, execute) {
-  const { aroundTool } = await import("./around.js");
-  return aroundTool(run, state, { callId, toolName: name, arguments: args }, execute);
+/** What wraps tools, once it is loaded. @type {typeof import("./around.js") | undefined} */
+let around;
+
+/** @param {Driver} run @param {Slot} state @param {ToolEffect} effect @param {unknown} args @param {() => unknown} execute @returns {unknown} */
+function wrapped(run, state, { callId, name }, args, execute) {
+  const wrap = (/** @type {typeof import("./around.js")} */ module) => (around = module).aroundTool(run, state, { callId, toolName: name, arguments: args }, execute);
+  return around ? wrap(around) : import("./around.js").then(wrap);
 }
 
 /**

@@ -9,6 +9,9 @@ import { UIMessages } from "./uimessages.js";
 /** @import { Body } from "./sse.js" */
 /** @import { Chunk } from "./uimessages.js" */
 
+/** The key under which an entry of the package gives its own way to write a body: a function of the run, its recording and the options. */
+export const BODY = Symbol("turnwheel.body");
+
 /** How many events are sent in one chunk. */
 const EVENTS_PER_CHUNK = 64;
 
@@ -30,9 +33,12 @@ const waitFor = (run, recording, { keepAliveMs, abortOnLeave }, at) => ({
 
 /**
  * Streams the run's events.
- * @param {Source} run @param {Recording} recording @param {number} after @param {Init} init @returns {Body}
+ * @param {Source} run @param {Recording} recording @param {number} after
+ * @param {Init & { [BODY]?: (run: Source, recording: Recording, init: Init) => Body }} init @returns {Body}
  */
 export function events(run, recording, after, init) {
+  const write = init[BODY];
+  if (write) return write(run, recording, init);
   return body({
     ...waitFor(run, recording, init, () => after),
     take() {

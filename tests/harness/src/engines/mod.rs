@@ -31,9 +31,14 @@ pub trait Engine {
     fn fixtures(&self, dir: &Path) -> Result<bool>;
 }
 
-/// The engines by their names.
-const ENGINES: [(&str, &dyn Engine); 4] =
-    [("native", &native::Native), ("wasm", &wasm::Wasm), ("web", &web::Web), ("ai-sdk", &ai_sdk::AiSdk)];
+/// The engines by their names. The last is the package, whose runs are also read as AG-UI events.
+const ENGINES: [(&str, &dyn Engine); 5] = [
+    ("native", &native::Native),
+    ("wasm", &wasm::Wasm(&[])),
+    ("web", &web::Web),
+    ("ai-sdk", &ai_sdk::AiSdk),
+    ("ag-ui", &wasm::Wasm(&["--ag-ui"])),
+];
 
 /// Returns the engine of that name.
 pub fn engine(name: &str) -> Option<&'static dyn Engine> {

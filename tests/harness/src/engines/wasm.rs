@@ -7,11 +7,12 @@ use rig::ports::Route;
 
 use super::{Engine, node};
 
-pub(super) struct Wasm;
+/// With the options of its player.
+pub(super) struct Wasm(pub(super) &'static [&'static str]);
 
 impl Engine for Wasm {
     fn scenarios(&self, scenarios: &Path, traces: &Path, queues: Option<Route>) -> Result<bool> {
-        node::play("conformance.mjs", &[], queues, [scenarios, traces])
+        node::play("conformance.mjs", self.0, queues, [scenarios, traces])
     }
 
     fn fixtures(&self, dir: &Path) -> Result<bool> {

@@ -1,0 +1,73 @@
+// What it costs to observe an agent with turnwheel/otel: W2 without it and with it, one directly after the other, in one process,
+// and in every other round the other way round. Each pair gives one ratio of CPU times; the table has the median of the ratios and
+// an interval that holds the true median with 95 %.   node benches/otel.mjs [--rounds N] [CELL...]
+// "spans" has a tracer of the SDK that exports nothing, "metrics" a meter too, "active" makes the spans active around models,
+// "no SDK" is observed without any.
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { context } from '@opentelemetry/api';
+import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { Agent, openaiCompatible } from '../pkg/entry/node.js';
+import { observe } from '../pkg/otel.js';
+import { engineOf } from './engines/turnwheel.mjs';
+import { driveOnce } from './lib/drive.mjs';
+import { CELLS } from './lib/workloads.mjs';
+
+const at = process.argv.indexOf('--rounds');
+const rounds = at < 0 ? 40 : Number(process.argv[at + 1]);
+const cells = process.argv.slice(2).filter((word) => Object.hasOwn(CELLS, word));
+if (cells.length === 0) cells.push('W2-50', 'W2-400');
+
+context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+const exporter = { export: (_, done) => done({ code: 0 }), shutdown: async () => {} };
+const tracer = new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(exporter, { maxQueueSize: 100_000 })] }).getTracer('bench');
+const meter = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter: new InMemoryMetricExporter(AggregationTemporality.DELTA), exportIntervalMillis: 1e9 })] }).getMeter('bench');
+const KINDS = { 'no SDK': {}, spans: { tracer }, metrics: { tracer, meter }, 'and chunks': { tracer, meter, chunkTimes: true }, 'and active': { tracer, meter, activeInModels: true } };
+
+const plain = engineOf({ Agent, openaiCompatible });
+const observed = (options) => engineOf({ Agent: class extends Agent { constructor(given) { super(given); observe(this, options); } }, openaiCompatible });
+
+/** The interval of the order statistics that holds the median with 95 %. */
+function interval(ratios) {
+  const sorted = [...ratios].sort((a, b) => a - b);
+  const { length } = sorted;
+  const off = Math.floor(length / 2 - 0.98 * Math.sqrt(length));
+  return [sorted[Math.max(0, off)], sorted[length >> 1], sorted[Math.min(length - 1, length - 1 - off)]];
+}
+
+const times = { 'W2-50': 6, 'W2-100': 4, 'W2-200': 2, 'W2-400': 1 };
+
+async function cpuOf(engine, cell) {
+  let cpu = 0;
+  const work = (made[cell] ??= CELLS[cell].make());
+  for (let i = 0; i < (times[cell] ?? 1); i++) {
+    const { cpu: took, errors } = await driveOnce(engine, work);
+    if (errors.length > 0) throw new Error(errors.join());
+    cpu += took;
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  return cpu;
+}
+const made = {};
+
+for (const cell of cells) {
+  for (const [name, options] of Object.entries(KINDS)) {
+    const engine = observed(options);
+    const ratios = [];
+    const took = [[], []];
+    for (let round = -5; round < rounds; round++) {
+      const order = round % 2 ? [plain, engine] : [engine, plain];
+      const cpu = new Map();
+      for (const one of order) cpu.set(one, await cpuOf(one, cell));
+      if (round < 0) continue;
+      ratios.push(cpu.get(engine) / cpu.get(plain));
+      took[0].push(cpu.get(plain));
+      took[1].push(cpu.get(engine));
+    }
+    const units = (times[cell] ?? 1) * made[cell].units;
+    const [without, withIt] = took.map((list) => (1000 * list.sort((a, b) => a - b)[list.length >> 1]) / units);
+    const [low, middle, high] = interval(ratios);
+    console.log(`${cell.padEnd(8)} ${name.padEnd(10)} ${without.toFixed(0)} µs a turn, ${withIt.toFixed(0)} observed   ${middle.toFixed(3)} (${low.toFixed(3)} to ${high.toFixed(3)})`);
+  }
+}
+process.exit(0);

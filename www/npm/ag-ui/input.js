@@ -1,0 +1,160 @@
+// @ts-check
+// Reads what an AG-UI client posts: the new messages, its answers to interrupts, the results of its own tools, the
+// conversation so far.
+
+import { kindOf, misuse, noUsage } from "../shared.js";
+
+/** @import { AgentMessage, AssistantMessage, ToolDecision, ToolDefinition, ToolResultMessage, UserMessage } from "../index.js" */
+/** @import { AGUIInput, AGUITool } from "../ag-ui.js" */
+/** @typedef {AssistantMessage["content"][number]} AnswerBlock */
+/** A message as it is posted. @typedef {{ id?: unknown, role: string, content?: any, toolCalls?: any, toolCallId?: any, error?: any, encryptedValue?: any }} Posted */
+
+/** How much of each a client may post: more than any conversation has. */
+const LIMITS = { messages: 10_000, tools: 1_000, resume: 1_000 };
+
+/**
+ * @param {any} input the body of the request, parsed
+ * @returns {AGUIInput}
+ */
+export function fromAGUI(input) {
+  if (typeof input !== "object" || input === null) throw misuse(`fromAGUI takes the parsed body of a request, got ${kindOf(input)}`);
+  const { threadId, runId, protocolVersion, state = {}, context = [], forwardedProps } = input;
+  const messages = /** @type {Posted[]} */ (listOf(input, "messages"));
+  const tools = listOf(input, "tools").map(toolOf);
+  const resume = listOf(input, "resume");
+  for (const [name, id] of Object.entries({ threadId, runId })) if (typeof id !== "string") throw misuse(`\`${name}\` must be a text, got ${kindOf(id)}: it is no input of an AG-UI client`);
+  messages.forEach((message, i) => {
+    if (typeof message?.role !== "string") throw misuse(`messages[${i}] has no role: it is no message of an AG-UI client`);
+  });
+  const asked = messages.findLastIndex(({ role }) => role !== "user") + 1;
+  const prompt = messages.slice(asked).map(userMessage);
+  return {
+    threadId, runId, ...(typeof protocolVersion === "string" && { protocolVersion }),
+    ...(prompt.length > 0 && { prompt }),
+    decisions: { ...resultsOf(messages, tools), ...Object.fromEntries(resume.map(decisionOf)) },
+    messages: historyOf(messages.slice(0, asked)), tools, state, context, forwardedProps,
+  };
+}
+
+/**
+ * The client's tools as tools of the agent: a call waits for its result as for an answer to a question.
+ * @param {readonly AGUITool[]} tools @returns {ToolDefinition[]}
+ */
+export function frontendTools(tools) {
+  return tools.map(({ name, description, parameters }) => ({
+    name, description,
+    parameters: /** @type {ToolDefinition["parameters"]} */ (parameters ?? { type: "object" }),
+    requiresApproval: true,
+    execute() {
+      throw new Error(`\`${name}\` runs in the client, and this call was not sent there`);
+    },
+  }));
+}
+
+/** @param {any} input @param {keyof typeof LIMITS} name @returns {any[]} */
+function listOf(input, name) {
+  const list = input[name] ?? [];
+  if (!Array.isArray(list)) throw misuse(`\`${name}\` must be an array, got ${kindOf(list)}: it is no input of an AG-UI client`);
+  if (list.length > LIMITS[name]) throw misuse(`\`${name}\` has ${list.length} members; at most ${LIMITS[name]} are read`);
+  return list;
+}
+
+/** @param {any} tool @param {number} i @returns {AGUITool} */
+function toolOf(tool, i) {
+  if (typeof tool?.name !== "string") throw misuse(`tools[${i}] has no name: it is no tool of an AG-UI client`);
+  const { name, description = "", parameters } = tool;
+  return { name, description: String(description), ...(typeof parameters === "object" && parameters !== null && { parameters }) };
+}
+
+/** @param {any} entry @param {number} i @returns {[string, ToolDecision]} */
+function decisionOf(entry, i) {
+  const { interruptId, status, payload } = entry ?? {};
+  if (typeof interruptId !== "string") throw misuse(`resume[${i}] names no interrupt`);
+  const { approved, reason, arguments: args } = typeof payload === "object" && payload !== null ? payload : { approved: payload };
+  // Anything but an explicit yes is a no.
+  if (status !== "resolved" || approved !== true) return [interruptId, { action: "reject", ...(typeof reason === "string" && reason && { reason }) }];
+  return [interruptId, args === undefined ? "approve" : { action: "approve", arguments: args }];
+}
+
+/** The results of the client's own tools that came since the last answer. @param {Posted[]} messages @param {AGUITool[]} tools */
+function resultsOf(messages, tools) {
+  const last = messages.findLastIndex(({ role }) => role === "assistant");
+  /** @type {Map<unknown, unknown>} */
+  const names = new Map((messages[last]?.toolCalls ?? []).map((/** @type {any} */ call) => [call?.id, call?.function?.name]));
+  /** @type {{ [callId: string]: ToolDecision }} */
+  const results = {};
+  for (const { role, toolCallId, content, error } of messages.slice(last + 1)) {
+    if (role !== "tool" || !tools.some(({ name }) => name === names.get(toolCallId))) continue;
+    results[String(toolCallId)] = { action: "result", content: textOf(content), ...(error && { isError: true }) };
+  }
+  return results;
+}
+
+/** @param {Posted} message @returns {UserMessage} */
+function userMessage({ content }) {
+  const parts = Array.isArray(content) ? content : [{ type: "text", text: String(content ?? "") }];
+  return { role: "user", content: parts.flatMap(userBlock), timestamp: 0 };
+}
+
+/** @param {any} part @returns {UserMessage["content"]} */
+function userBlock(part) {
+  const { type, text, source, mimeType, data, filename, metadata } = part ?? {};
+  if (type === "text") return [{ type: "text", text: String(text) }];
+  // Before 1.0 everything but texts was `binary`, with its members in the part itself.
+  const given = type === "binary" ? { type: data === undefined ? "url" : "data", value: data, mimeType } : (source ?? {});
+  if (given.type !== "data" || typeof given.value !== "string") throw misuse(`a part of kind \`${type}\` must come with its data in base64; files elsewhere are not fetched`);
+  const kind = String(given.mimeType ?? "");
+  const name = filename ?? metadata?.filename;
+  if (kind.startsWith("image/")) return [{ type: "image", mimeType: kind, data: given.value }];
+  return [{ type: "file", mimeType: kind || "application/octet-stream", data: given.value, ...(typeof name === "string" && { name }) }];
+}
+
+/** @param {Posted[]} messages @returns {AgentMessage[]} */
+function historyOf(messages) {
+  /** @type {AgentMessage[]} */
+  const history = [];
+  /** @type {Map<string, string>} */
+  const names = new Map();
+  /** Thoughts come as messages before the answer that they led to. @type {AnswerBlock[]} */
+  let thoughts = [];
+  for (const message of messages) {
+    const { role, content, toolCalls, toolCallId, error, encryptedValue } = message;
+    if (role === "user") history.push(userMessage(message));
+    else if (role === "reasoning" && content) thoughts.push({ type: "thinking", thinking: String(content), ...(typeof encryptedValue === "string" && { signature: encryptedValue }) });
+    else if (role === "assistant") {
+      const calls = (Array.isArray(toolCalls) ? toolCalls : []).map(callOf);
+      for (const call of calls) names.set(call.callId, call.toolName);
+      /** @type {AnswerBlock[]} */
+      const blocks = [...thoughts, ...(content ? [/** @type {const} */ ({ type: "text", text: textOf(content) })] : []), ...calls];
+      thoughts = [];
+      if (blocks.length === 0) continue;
+      history.push({ role: "assistant", content: blocks, provider: "", model: "", usage: noUsage(), stopReason: calls.length > 0 ? "tool_use" : "stop", timestamp: 0 });
+    } else if (role === "tool") history.push(resultOf(String(toolCallId), names.get(String(toolCallId)) ?? "", textOf(content), Boolean(error)));
+  }
+  return history;
+}
+
+/** @param {any} call @returns {Extract<AnswerBlock, { type: "tool_call" }>} */
+function callOf(call) {
+  const { id, function: { name = "", arguments: text = "{}" } = {} } = call ?? {};
+  return { type: "tool_call", callId: String(id), toolName: String(name), arguments: argumentsOf(text) };
+}
+
+/** The model may have written something other than an object. @param {string} text */
+function argumentsOf(text) {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+/** @param {string} callId @param {string} toolName @param {string} text @param {boolean} isError @returns {ToolResultMessage} */
+const resultOf = (callId, toolName, text, isError) => ({ role: "tool_result", callId, toolName, content: [{ type: "text", text }], isError, timestamp: 0 });
+
+/** @param {unknown} content */
+function textOf(content) {
+  if (!Array.isArray(content)) return String(content ?? "");
+  return content.filter((part) => part?.type === "text").map(({ text }) => String(text)).join("");
+}
