@@ -18,7 +18,7 @@ use crate::host::tool::{
     AgentTool, AgentToolResult, ChildEvent, ChildRun, ToolContext, ToolOutcome, ToolSpec, Updates,
 };
 use crate::machine::AgentCommand;
-use crate::rules::approval::ToolDecision;
+use crate::rules::answer::Answer;
 use crate::rules::checkpoint::CheckpointEnvelopeV1;
 use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::AgentMessage;
@@ -165,7 +165,7 @@ impl ChildRun for Child {
         !self.keeps_questions && (self.agent.published().borrow().questions.is_open(id) || is_inside())
     }
 
-    fn answer(&self, answers: Vec<(String, ToolDecision)>) {
+    fn answer(&self, answers: Vec<(String, Answer)>) {
         self.inbox.post(AgentCommand::Resolve(answers));
     }
 

@@ -34,13 +34,12 @@ use crate::host::config::{AgentLoopConfig, TurnOptions};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::machine::{Input, LoopState};
-use crate::rules::approval::ToolDecision;
+use crate::rules::answer::Answer;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use answer::AnswerPump;
-pub(crate) use checkpoint::write_spent;
 pub(crate) use handover::Handover;
 pub use handover::{AgentLoopResult, Published};
 use inbox::AbortWatch;
@@ -93,7 +92,7 @@ pub struct AgentStream {
     options: Option<Box<TurnOptions>>,
     /// Answers to questions of a checkpoint, asked by agents inside that have not gone on yet. Those of one
     /// command stay together.
-    early_answers: Vec<Vec<(String, ToolDecision)>>,
+    early_answers: Vec<Vec<(String, Answer)>>,
     /// The API key of this turn.
     key: KeyOfTurn,
     /// The latest reading of the clock.

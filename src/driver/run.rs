@@ -30,6 +30,7 @@ impl AgentStream {
                     return Poll::Ready(Next::Event(event));
                 }
                 Some(Output::Receipt(id, receipt)) => (self.handover.receipts)(id, receipt),
+                Some(Output::Answer { id, number, answer }) => self.round.tasks.answer(id, number, answer),
                 Some(Output::Cancel(id)) => self.drop_effect(id),
                 Some(start)
                     if self.takes_offers && !self.has_unhandled() && self.outputs.is_offer(&start) =>
@@ -179,7 +180,7 @@ impl AgentStream {
         if self.handover.inbox.is_closed() {
             self.desert_children();
         }
-        if self.round.tasks.is_empty() && self.handover.inbox.is_closed() {
+        if self.handover.inbox.is_closed() && (self.round.tasks.is_empty() || self.state.has_asks()) {
             self.step(Input::Deserted);
             if !self.outputs.is_empty() {
                 return Poll::Ready(true);
@@ -294,7 +295,8 @@ impl AgentStream {
         let is_end = matches!(event, AgentEvent::AgentEnd { .. });
         if is_end {
             let mut spent = self.handover.spent.get();
-            spent.add(&self.state.spent(self.now));
+            let raised = self.state.spending.books.borrow().raised;
+            spent.add(&self.state.spent(self.now), &raised);
             self.handover.spent.set(spent);
             self.handover.hand_over(&mut self.state);
             self.result = AgentLoopResult::of_end(event, &self.state);

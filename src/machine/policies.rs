@@ -7,6 +7,7 @@ use crate::rules::policy::{PolicyContext, PostTurn, Verdict};
 use crate::words::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, ToolCallBlock, ToolResultMessage};
 
+use super::budget::Room;
 use super::step::Step;
 
 /// Asks the next policy of a slot.
@@ -29,8 +30,10 @@ impl Step<'_> {
         if self.is_out_of_turns() {
             return self.stop_before_call(RunStopReason::MaxTurns);
         }
-        if let Some(reason) = self.check_budget() {
-            return self.stop_before_call(reason);
+        match self.check_budget() {
+            Room::Enough => {}
+            Room::None => return self.stop_before_call(RunStopReason::Budget),
+            Room::Asked(limit) => return self.ask_for_more(limit),
         }
         let mut policies = self.rules.pre_turn.iter();
         let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));
@@ -44,7 +47,7 @@ impl Step<'_> {
         self.call_model();
     }
 
-    fn stop_before_call(&mut self, reason: RunStopReason) {
+    pub(super) fn stop_before_call(&mut self, reason: RunStopReason) {
         self.state.turn.open = false;
         self.emit(AgentEvent::TurnEnd {
             turn_index: self.state.tally.turn_index,

@@ -154,7 +154,7 @@ impl Step<'_> {
     }
 
     /// Messages that arrived while room was made are part of the repeated call.
-    fn append_arrived(&mut self) {
+    pub(super) fn append_arrived(&mut self) {
         let mut arrived = self.take_steering();
         self.state.queues.pending.append(&mut arrived);
         self.append_pending();

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::host::isolate::guard;
-use crate::rules::budget::Spent;
+use crate::rules::budget::Amounts;
 use crate::rules::context::{SameRole, estimate_tokens, hygiene, shown};
 use crate::rules::stream::{ModelRequest, StreamOptions, ToolChoice};
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -194,7 +194,7 @@ impl Step<'_> {
         }
         self.state.turn.message_open = true;
         self.state.tally.turns += 1;
-        self.spend(&Spent { turns: 1, ..Spent::default() });
+        self.spend(&Amounts { turns: 1, ..Amounts::default() });
         self.emit(AgentEvent::MessageStart);
     }
 }

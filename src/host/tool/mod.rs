@@ -1,5 +1,6 @@
 //! Tools: how a tool is described to the model, what the engine knows about it, and how it runs.
 
+mod ask;
 mod child;
 mod result;
 mod updates;
@@ -8,6 +9,7 @@ use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 
+pub use ask::{Ask, Asking};
 pub use child::{ChildEvent, ChildRun, Nesting};
 pub use result::{AgentToolResult, ToolOutcome, Transfer};
 pub use updates::{Progress, Updates};
@@ -15,6 +17,7 @@ pub use updates::{Progress, Updates};
 use crate::data::json::{JsonError, RawJson};
 use crate::host::cancel::CancelToken;
 use crate::host::state::SessionState;
+use crate::rules::answer::Answer;
 use crate::rules::budget::Accounts;
 use crate::rules::stream::ToolSchema;
 
@@ -108,6 +111,15 @@ pub struct ToolContext {
     pub updates: Updates,
     /// The session state, shared with the other tools of the run.
     pub state: SessionState,
+}
+
+impl ToolContext {
+    /// Asks a person, and waits for the answer: [`Answer::Accept`], [`Answer::Decline`] or [`Answer::Cancel`]. The question
+    /// is among those of the agent, like one about a call that needs approval. Meanwhile the time limit of the call stands
+    /// still. A question that is open when a checkpoint is taken is not in it: the call is interrupted, or runs again.
+    pub fn ask(&self, ask: Ask) -> impl Future<Output = Answer> + use<> {
+        self.updates.ask(ask)
+    }
 }
 
 /// A tool. A host with one dispatcher for all tools registers it under several specs.
