@@ -171,7 +171,7 @@ test("the question of a budget sleeps in a checkpoint", async () => {
     }
     agent.subscribe((event) => event.type === "question_asked" && agent.resolve(event.id, "reject"));
     const asked = [];
-    for await (const event of again) if (event.type === "question_asked" && event.kind === "budget") asked.push(event.budget.limit);
+    for await (const event of again) if (event.type === "question_asked" && event.kind === "budget") asked.push(event.budget?.limit);
     const result = await again;
     assert.equal(result.stopReason, "budget");
     assert.equal(result.turns, 2);
@@ -197,7 +197,7 @@ test("a sub-agent asks for the budget around it", async () => {
   const asked = [];
   agent.subscribe((event) => {
     if (event.type !== "question_asked") return;
-    asked.push([event.path, event.kind === "budget" && event.budget.limit]);
+    asked.push([event.path, event.budget?.limit]);
     agent.resolve(event.id, asked.length === 1 ? { raise: { turns: 1 } } : asked.length === 2 ? "reject" : { raise: { turns: 1 } });
   });
   const { result } = await readRun(agent.prompt("Go."));

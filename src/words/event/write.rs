@@ -31,14 +31,6 @@ impl AgentEvent {
             AgentEvent::MessageUpdate(delta) => drop(object.field("delta", delta)),
             AgentEvent::MessageReset { reason } => drop(object.field("reason", reason)),
             AgentEvent::MessageEnd { message } => drop(object.field("message", message)),
-            AgentEvent::ToolCallsProposed { .. }
-            | AgentEvent::ToolApprovalRequested { .. }
-            | AgentEvent::ToolApprovalResolved { .. }
-            | AgentEvent::QuestionAsked { .. }
-            | AgentEvent::QuestionResolved { .. }
-            | AgentEvent::ToolExecutionStart { .. }
-            | AgentEvent::ToolExecutionUpdate { .. }
-            | AgentEvent::ToolExecutionEnd { .. } => self.write_tool_members(object),
             AgentEvent::ContextCompacted { report } => drop(object.field("report", report)),
             AgentEvent::BeforeLlmCall { system_prompt, messages, model } => {
                 object.field("systemPrompt", system_prompt);
@@ -69,6 +61,7 @@ impl AgentEvent {
             AgentEvent::Custom { name, payload } => {
                 object.field("name", name).field("payload", payload);
             }
+            _ => self.write_tool_members(object),
         }
     }
 

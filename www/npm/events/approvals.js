@@ -27,7 +27,7 @@ export class PendingApprovals {
       this.add({ type: "tool_call", callId, toolName, arguments: event.arguments, id, kind: "tool", path, askedAt });
     } else if (event.type === "question_asked") {
       const { type: _, runId: __, ...question } = event;
-      this.add(question);
+      this.add(/** @type {Question} */ (question));
     } else if (event.type === "tool_approval_resolved" || event.type === "question_resolved") this.#remove(idOf(event));
     else if (event.type === "tool_execution_end") this.endCall(event.callId);
     else if (event.type === "run_resumed") {
@@ -80,7 +80,7 @@ export class PendingApprovals {
     if (this.questions.has(key) || byId) return this.questions.has(key) ? key : undefined;
     const own = this.byCall.get(key);
     if (own !== undefined || this.inside === 0) return own;
-    const [first, second] = this.list().filter((question) => isAboutCall(question) && question.callId === key);
+    const [first, second] = this.calls().filter(({ callId }) => callId === key);
     if (second) throw misuse(`several agents ask about a call \`${key}\`; answer by the id of the question: agent.resolve(id, …)`);
     return first?.id;
   }
@@ -98,12 +98,12 @@ export class PendingApprovals {
 
   /** Those about calls. @returns {ToolQuestion[]} */
   calls() {
-    return this.list().filter(isAboutCall);
+    return this.list().filter((question) => isAboutCall(question));
   }
 }
 
 /** A server of before names no kinds. @param {Question} question @returns {question is ToolQuestion} */
-const isAboutCall = ({ kind = "tool" }) => kind === "tool";
+const isAboutCall = (question) => (question.kind ?? "tool") === "tool";
 
 /** A server of before names no questions; then the call stands for its question. @param {{ id?: string, callId?: string }} question */
 const idOf = ({ id, callId }) => id ?? callId ?? "";

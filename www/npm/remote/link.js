@@ -252,7 +252,7 @@ export class Link {
     this.#settleByHistory(snapshot);
     this.#endUnheardRuns(snapshot);
     const missed = this.runs.continueAt(run);
-    if (run && missed) this.#publish({ type: "run_resumed", runId: run.runId, at: this.host.now(), turnIndex: run.turnIndex ?? 0, pendingApprovals: snapshot.pendingApprovals, runningTools: [] });
+    if (run && missed) this.#publish({ type: "run_resumed", runId: run.runId, at: this.host.now(), turnIndex: run.turnIndex ?? 0, pendingApprovals: snapshot.pendingApprovals, ...(snapshot.pendingQuestions && { pendingQuestions: snapshot.pendingQuestions }), runningTools: [] });
   }
 
   /**

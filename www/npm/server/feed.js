@@ -6,6 +6,7 @@ import { joinTexts, noUsage } from "../shared.js";
 import { SaidMessages } from "../remote/history-change.js";
 import { sse } from "../response/sse.js";
 import { Letters } from "./letters.js";
+import { questionsOf } from "./questions.js";
 import { Window } from "./window.js";
 
 /** @import { Agent, AgentEvent, AgentMessage, AssistantMessage, ErrorInfo, Receipt, Usage } from "../index.js" */
@@ -149,12 +150,12 @@ export class Feed {
     if (!this.hasGap) return;
     this.hasGap = false;
     const { agent, run, ended } = this;
-    const { messages, pendingApprovals, usage } = agent;
+    const { messages, usage } = agent;
     const isRunning = run.runId !== "" && ended?.runId !== run.runId;
     // The listeners' history is now this list, and later changes must not refer to earlier events.
     this.sent = { list: messages, length: messages.length };
     this.said.clear();
-    this.append("state", { messages, pendingApprovals, usage, openLetters: this.letters.ids(), ended, ...(isRunning && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
+    this.append("state", { messages, ...questionsOf(agent), usage, openLetters: this.letters.ids(), ended, ...(isRunning && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
   }
 
   /** The agent as a new listener must see it, and the event after which it goes on from there. */
@@ -165,11 +166,11 @@ export class Feed {
       const { list, length, usage, run, at } = base;
       return { at, state: { messages: list.slice(0, length), pendingApprovals: [], usage, run, openLetters, ended } };
     }
-    const { messages, pendingApprovals, usage } = agent;
+    const { messages, usage } = agent;
     // The start of this turn is no longer stored, so later changes must not refer to it.
     if (base) this.said.clear();
     const run = base && { ...base.run, told: base.run.told === null ? null : this.run.count, turnIndex: this.run.turnIndex };
-    return { at: log.last, state: { messages, pendingApprovals, usage, run, openLetters, ended } };
+    return { at: log.last, state: { messages, ...questionsOf(agent), usage, run, openLetters, ended } };
   }
 
   /** A snapshot as it is sent, which is long: those who need the same one share its text. */
@@ -194,7 +195,7 @@ export class Feed {
   /** The agent was reset: nobody can read any more what was said before, from wherever they continue. */
   reset() {
     const { log, run, ended } = this;
-    const { messages, pendingApprovals, usage } = this.agent;
+    const { messages, usage } = this.agent;
     for (const { id } of this.letters.foreign()) this.settle(id, { delivered: false, reason: "cleared" });
     const isStopped = run.runId !== "" && ended?.runId !== run.runId;
     this.forgottenRun = isStopped ? run.runId : "";
@@ -210,7 +211,7 @@ export class Feed {
     this.newest = messages.at(-1);
     this.forgetTo(log.last);
     this.onForget();
-    this.append("state", { messages, pendingApprovals, usage, openLetters: this.letters.ids(), ended: this.ended });
+    this.append("state", { messages, ...questionsOf(this.agent), usage, openLetters: this.letters.ids(), ended: this.ended });
   }
 
   /** Nobody can continue before this id any more. @param {number} id */
