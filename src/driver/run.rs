@@ -246,6 +246,10 @@ impl AgentStream {
         let abort = self.abort.take();
         let is_aborted = abort.is_some();
         if let Some(reason) = abort {
+            // What was decided by then was decided, though nothing comes of it.
+            for command in self.handover.inbox.take_decisions_before_abort() {
+                self.handle_command(command);
+            }
             self.close_children(&reason);
             self.handle_progress();
             self.step(Input::Abort(reason));
@@ -260,21 +264,25 @@ impl AgentStream {
             && let Some(command) = self.handover.inbox.take()
         {
             has_handled = true;
-            if let AgentCommand::Cancel(reason) = &command {
-                self.close_children(reason);
-            }
-            self.handle_progress();
-            let input = match command {
-                AgentCommand::Steer(letter) => Input::Steer(self.handover.inbox.with_steering_after(letter)),
-                AgentCommand::Resolve(answers) => match self.answer_children(answers) {
-                    Some(answers) => Input::Command(AgentCommand::Resolve(answers)),
-                    None => continue,
-                },
-                command => Input::Command(command),
-            };
-            self.step(input);
+            self.handle_command(command);
         }
         has_handled
+    }
+
+    fn handle_command(&mut self, command: AgentCommand) {
+        if let AgentCommand::Cancel(reason) = &command {
+            self.close_children(reason);
+        }
+        self.handle_progress();
+        let input = match command {
+            AgentCommand::Steer(letter) => Input::Steer(self.handover.inbox.with_steering_after(letter)),
+            AgentCommand::Resolve(answers) => match self.answer_children(answers) {
+                Some(answers) => Input::Command(AgentCommand::Resolve(answers)),
+                None => return,
+            },
+            command => Input::Command(command),
+        };
+        self.step(input);
     }
 
     pub(super) fn step(&mut self, input: Input) {

@@ -179,12 +179,17 @@ impl Step<'_> {
         Rc::new(StreamOptions { tool_choice: Some(ToolChoice::Auto), ..options.as_ref().clone() })
     }
 
-    fn announce(&mut self, request: &ModelRequest) {
+    /// Tells the listeners if the host has switched the model since the last request.
+    pub(super) fn note_model(&mut self, request: &ModelRequest) {
         let before = self.state.provider.model.replace(request.model.clone());
         if let Some(before) = before.filter(|before| *before != request.model) {
             let (from, to) = (before.as_ref().to_owned(), request.model.as_ref().to_owned());
             self.emit(AgentEvent::ModelSwitched { from, to });
         }
+    }
+
+    fn announce(&mut self, request: &ModelRequest) {
+        self.note_model(request);
         if self.rules.include_requests {
             self.emit(AgentEvent::BeforeLlmCall {
                 system_prompt: request.system_prompt.clone(),

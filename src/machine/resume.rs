@@ -120,6 +120,7 @@ impl Step<'_> {
     /// Continues an attempt from a checkpoint: calls again, after the rest of the delay.
     fn resume_attempt(&mut self, model: usize, attempt: u32, until: Option<u64>) {
         let Some(mut request) = self.new_request() else { return };
+        self.note_model(&request);
         // The chain of models may be shorter now.
         let model = if model < self.rules.models.len() { model } else { 0 };
         self.fit_request(&mut request, model);

@@ -236,7 +236,7 @@ export async function live(): Promise<AgentResult> {
   const receipt: Receipt = agent.steer("stop", patient);
   const said = await receipt;
   if (said.delivered) is<number>(said.turnIndex);
-  else is<"cleared" | "aborted" | "run_ended" | "disposed">(said.reason);
+  else is<"cleared" | "aborted" | "run_ended" | "disposed" | "lost">(said.reason);
   void agent.followUp({ role: "custom", kind: "k", data: null, timestamp: 0 });
   is<readonly AgentMessage[]>(run.messages);
   agent.clearQueues();

@@ -82,6 +82,9 @@ export class Core {
     if (registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
     const unpriced = this.settings.budget?.usd !== undefined && this.settings.models.withoutPrice();
     if (unpriced) throw misuse(`\`budget.usd\` needs the price of model \`${unpriced}\`: give it as \`price\` with the model`);
+    const { runId } = options;
+    // A run that goes on from a checkpoint is the same run.
+    if (runId !== undefined && !(runs.restored?.run && runs.restored.runId === runId) && runs.isRepeated(runId)) throw misuse(`there was a run with the id ${JSON.stringify(runId)} already; every run needs an id of its own`);
     runs.unread?.drop();
     const inside = insideOf(options);
     registration.join(inside?.scope);
@@ -266,7 +269,7 @@ export class Core {
     this.disposed = true;
     this.runs.epoch++;
     this.runs.unread?.drop();
-    this.receipts.settleAll({ delivered: false, reason: "disposed" });
+    this.receipts.settleAll({ delivered: false, reason: "disposed" }, { delivered: false, reason: "aborted" });
     const { engine } = this.registration;
     this.#unregister();
     if (!this.runs.current) engine?.replaceIfGrown();

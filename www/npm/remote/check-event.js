@@ -42,6 +42,9 @@ const isCall = (value) => isObject(value) && isId(value.callId) && isText(value.
 /** @type {Test} */
 const isQuestion = (value) => isObject(value) && isId(value.id) && isText(value.kind) && isText(value.message) && listOf(isId)(value.path) && maybe(isId)(value.callId);
 
+/** @type {Test} */
+const isReceipt = (value) => isObject(value) && typeof value.delivered === "boolean";
+
 /** The texts that a block needs. @type {Record<string, string[]>} */
 const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"] };
 /** @type {Test} */
@@ -82,9 +85,9 @@ const EVENTS = {
 /** What the server says besides events. @type {Record<string, Record<string, Test>>} */
 const OTHERS = {
   history: { at: isCount, add: listOf((one) => isText(one) || isMessage(one)) },
-  receipt: { id: isId, receipt: (value) => isObject(value) && typeof value.delivered === "boolean" },
+  receipt: { id: isId, receipt: isReceipt },
   state: {
-    messages: listOf(isMessage), pendingApprovals: listOf(isCall), pendingQuestions: maybe(listOf(isQuestion)), usage: isUsage, openLetters: listOf(isText),
+    messages: listOf(isMessage), pendingApprovals: listOf(isCall), pendingQuestions: maybe(listOf(isQuestion)), usage: isUsage, openLetters: listOf(isText), receipts: maybe((value) => isObject(value) && Object.values(value).every(isReceipt)),
     run: maybe((run) => isObject(run) && isId(run.runId) && maybe(isCount)(run.told) && maybe(isCount)(run.turnIndex)),
     ended: maybe((end) => isObject(end) && hasAll(end, { ...isEnd, messages: isCount }) === undefined),
   },

@@ -5,7 +5,7 @@ import { addUsage, noUsage, PendingApprovals } from "../shared.js";
 import { protocolError } from "./check-event.js";
 import { SaidMessages } from "./history-change.js";
 
-/** @import { AgentEvent, AgentMessage, Question, ToolQuestion, Usage } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, Question, Receipt, ToolQuestion, Usage } from "../index.js" */
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { HistoryChange } from "./history-change.js" */
 /**
@@ -17,6 +17,7 @@ import { SaidMessages } from "./history-change.js";
  * @property {Question[]} [pendingQuestions] the others
  * @property {Usage} usage
  * @property {{ runId: string, told: number | null, turnIndex?: number }} [run]
+ * @property {{ [id: string]: Awaited<Receipt> }} [receipts] what became of those that were posted last
  * @property {string[]} openLetters the ids of posted messages that nobody has read yet
  * @property {Omit<AgentEnd, "messages"> & { messages: number }} [ended]
  */

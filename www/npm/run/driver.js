@@ -312,7 +312,7 @@ export class Driver {
   /** The wasm instance died. @param {AgentError} error */
   crash(error) {
     if (this.isOver) return;
-    this.core.receipts.settleAll({ delivered: false, reason: "run_ended" });
+    this.core.receipts.settleAll({ delivered: false, reason: "lost" });
     this.#fail(error);
   }
 
@@ -353,6 +353,9 @@ export class Driver {
     const { core, outlet, engineRun, ending } = this;
     outlet.release();
     this.#dropAhead();
+    const isAborted = result.stopReason === "aborted";
+    if (this.isInside) core.receipts.settleAll({ delivered: false, reason: isAborted ? "aborted" : "run_ended" });
+    else if (isAborted && core.receipts.open.size > 0 && !core.disposed) core.receipts.noteAbort();
     ending.isOver = true;
     this.abortion.unlisten();
     this.attempt?.end(undefined).catch(() => {});

@@ -52,6 +52,7 @@ export class Commands {
       for (const [id, reply] of replies) this.replies.takeOver(id, reply);
       if (type === "receipt") {
         letters.remove(id);
+        letters.settle(id, receipt);
         this.replies.settle(id, receipt);
       }
       else if (letter !== undefined) {

@@ -155,22 +155,22 @@ export class Feed {
     // The listeners' history is now this list, and later changes must not refer to earlier events.
     this.sent = { list: messages, length: messages.length };
     this.said.clear();
-    this.append("state", { messages, ...questionsOf(agent), usage, openLetters: this.letters.ids(), ended, ...(isRunning && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
+    this.append("state", { messages, ...questionsOf(agent), usage, ...this.letters.told(), ended, ...(isRunning && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
   }
 
   /** The agent as a new listener must see it, and the event after which it goes on from there. */
   snapshot() {
     const { agent, base, ended, log } = this;
-    const openLetters = this.letters.ids();
+    const letters = this.letters.told();
     if (base && base.at >= log.first) {
       const { list, length, usage, run, at } = base;
-      return { at, state: { messages: list.slice(0, length), pendingApprovals: [], usage, run, openLetters, ended } };
+      return { at, state: { messages: list.slice(0, length), pendingApprovals: [], usage, run, ...letters, ended } };
     }
     const { messages, usage } = agent;
     // The start of this turn is no longer stored, so later changes must not refer to it.
     if (base) this.said.clear();
     const run = base && { ...base.run, told: base.run.told === null ? null : this.run.count, turnIndex: this.run.turnIndex };
-    return { at: log.last, state: { messages, ...questionsOf(agent), usage, run, openLetters, ended } };
+    return { at: log.last, state: { messages, ...questionsOf(agent), usage, run, ...letters, ended } };
   }
 
   /** A snapshot as it is sent, which is long: those who need the same one share its text. */
@@ -211,7 +211,7 @@ export class Feed {
     this.newest = messages.at(-1);
     this.forgetTo(log.last);
     this.onForget();
-    this.append("state", { messages, ...questionsOf(this.agent), usage, openLetters: this.letters.ids(), ended: this.ended });
+    this.append("state", { messages, ...questionsOf(this.agent), usage, ...this.letters.told(), ended: this.ended });
   }
 
   /** Nobody can continue before this id any more. @param {number} id */
@@ -225,6 +225,7 @@ export class Feed {
   /** @param {string} id @param {Awaited<Receipt>} receipt */
   settle(id, receipt) {
     if (!this.letters.remove(id)) return;
+    this.letters.settle(id, receipt);
     this.append("receipt", { id, receipt });
     this.onSettled(id, receipt);
   }
@@ -232,8 +233,12 @@ export class Feed {
   /** Settles messages that the agent had read when another instance ended, before that could be told. */
   settleRead() {
     const { messages } = this.agent;
-    for (const { id, text, from } of this.letters.foreign()) {
+    const foreign = this.letters.foreign();
+    if (foreign.length === 0) return;
+    const isWaiting = waitingIn(this.agent);
+    for (const { id, text, from } of foreign) {
       const at = messages.findIndex((message, i) => i >= from && message.role === "user" && JSON.stringify(message.content) === text);
+      if (at < 0 && !isWaiting(text)) this.settle(id, { delivered: false, reason: "lost" });
       if (at >= 0) this.settle(id, { delivered: true, turnIndex: messages.slice(from, at).filter(({ role }) => role === "assistant").length });
     }
   }
@@ -250,6 +255,14 @@ export class Feed {
       if (letter) this.settle(letter.id, { delivered: true, turnIndex: this.run.turnIndex });
     }
   }
+}
+
+/** Says whether a message with this content waits in the agent, which may have been restored without it. @param {Agent} agent */
+function waitingIn(agent) {
+  const { mail = [], run } = /** @type {any} */ (agent.checkpoint?.())?.metadata?.turnwheel ?? {};
+  const letters = [...mail.map((/** @type {any} */ { letter }) => letter), ...(run?.steering ?? []), ...(run?.followUp ?? []), ...(run?.pending ?? [])];
+  const texts = new Set(letters.map((letter) => JSON.stringify(letter?.message?.content ?? letter?.message)));
+  return (/** @type {string | undefined} */ text) => agent.checkpoint === undefined || texts.has(String(text));
 }
 
 /** The structured answer, if it is the text of the last answer. @param {Agent} agent @param {AgentEnd} event */
