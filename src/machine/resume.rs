@@ -105,7 +105,7 @@ impl Step<'_> {
                 return self.resume_attempt(inference.model, inference.attempt, Some(until));
             }
             AttemptStage::Cut(cut) => {
-                let usage = self.estimated(inference.model, &cut.usage, &|| cut.content.clone());
+                let usage = self.estimated(inference.model, &cut.usage, false, &|| cut.content.clone());
                 self.count(&usage);
                 if cut.shown {
                     let reason = "the process ended while the answer came".to_owned();
