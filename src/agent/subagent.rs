@@ -81,7 +81,8 @@ impl SubAgent {
             metadata: context.metadata.clone(),
             nesting,
         };
-        let config = (self.configure)();
+        let mut config = (self.configure)();
+        config.ports.layers = config.ports.layers.or(&context.layers);
         let (agent, stream) = match &context.checkpoint {
             None => {
                 let arguments = context.arguments.to_value();

@@ -303,6 +303,14 @@ impl LoopState {
         &self.session
     }
 
+    /// The attempt that is being made to call the model, counted from 1.
+    pub(crate) fn attempt(&self) -> u32 {
+        match &self.phase {
+            Phase::Inferring(inference) => inference.attempt,
+            _ => 1,
+        }
+    }
+
     /// Whether running tools wait for answers.
     pub(crate) fn has_asks(&self) -> bool {
         let Phase::Dispatching(batch) = &self.phase else { return false };

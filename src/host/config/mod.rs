@@ -20,7 +20,7 @@ pub use turn::TurnOptions;
 use crate::data::json::Map;
 use crate::data::text;
 use crate::host::ports::{
-    AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, KeySource, MessageProvider,
+    AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, Layers, KeySource, MessageProvider,
     Timer, TurnPreparer,
 };
 use crate::host::tool::{AgentTool, ToolSpec};
@@ -49,6 +49,8 @@ pub struct Ports {
     pub approver: Option<Rc<dyn Approver>>,
     /// Called in order.
     pub hooks: Vec<Rc<dyn AgentHook>>,
+    /// What stands around the execution of tools and models.
+    pub layers: Layers,
     /// Clock and timers.
     pub timer: Rc<dyn Timer>,
 }
@@ -126,6 +128,7 @@ impl AgentLoopConfig {
                 compaction: None,
                 approver: None,
                 hooks: Vec::new(),
+                layers: Layers::default(),
                 timer,
             },
         }

@@ -16,6 +16,7 @@ pub use updates::{Progress, Updates};
 
 use crate::data::json::{JsonError, RawJson};
 use crate::host::cancel::CancelToken;
+use crate::host::ports::Layers;
 use crate::host::state::SessionState;
 use crate::rules::answer::Answer;
 use crate::rules::budget::Accounts;
@@ -103,6 +104,8 @@ pub struct ToolContext {
     pub nesting: Nesting,
     /// The budgets that an agent inside this call uses too.
     pub accounts: Accounts,
+    /// What stands around the execution of an agent inside this call, too.
+    pub layers: Layers,
     /// The checkpoint of the agent inside this call, if the call goes on from one: a JSON object.
     pub checkpoint: Option<RawJson>,
     /// Is cancelled when the call is no longer wanted.
