@@ -20,7 +20,8 @@ fn layers_stand_around_tools_and_models_of_sub_agents_too() {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let (tools, models) = (seen.clone(), seen.clone());
     let clock = Clock::default();
-    let inner = config(&clock, answers(vec![calls(&[("k", "quick", "{}")]), text("inner")]), vec![quick("quick")]);
+    let inner =
+        config(&clock, answers(vec![calls(&[("k", "quick", "{}")]), text("inner")]), vec![quick("quick")]);
     let child: Rc<dyn AgentTool> = Rc::new(SubAgent::new("clerk", "", move || inner.clone()));
     let outer = vec![calls(&[("c", "clerk", r#"{"prompt":"x"}"#)]), text("done")];
     let mut config = config(&clock, answers(outer), vec![child]);

@@ -1,6 +1,11 @@
 //! How near the estimates are to what the providers tell: over the recorded answers whose output can be seen.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test that fails here says where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that fails here says where"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -56,7 +56,7 @@ impl Agent {
         }
         let misfit = |(id, answer): &(String, Answer)| {
             let kind = published.borrow().questions.kind_of(id)?;
-            Some((id.clone(), answer.misfit(kind)?.to_owned()))
+            Some((id.clone(), answer.misfit(kind)?))
         };
         if let Some((id, reason)) = answers.iter().find_map(misfit) {
             return self.refuse(Some(id), None, reason);

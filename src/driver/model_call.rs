@@ -11,7 +11,7 @@ use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 use crate::host::cancel::CancelToken;
 use crate::host::config::AgentLoopConfig;
 use crate::host::isolate::guard;
-use crate::host::ports::ModelAttempt;
+use crate::host::ports::{ModelAttempt, ModelLayer, StreamFn};
 use crate::rules::secrets::Secrets;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -37,23 +37,17 @@ impl AgentStream {
         };
         let (context, cancel) = (self.context().clone(), cancel.clone());
         let (provider, number) = (model.provider.clone(), model.number);
-        let (layer, attempt) = (config.ports.layers.model.clone(), self.state.attempt());
+        let layered = config.ports.layers.model.clone().map(|layer| (layer, self.state.attempt()));
         let call = move |mut request: ModelRequest, key: Option<Rc<str>>| {
             request.api_key = key;
-            let Some(layer) = layer else {
-                let stream = guard(|| Ok(model.stream_fn.stream(request, &context, cancel)));
-                return stream
-                    .unwrap_or_else(|text| failed_stream(ErrorInfo::new(ErrorKind::Unknown, text)));
+            let stream = match layered {
+                None => guard(|| Ok(model.stream_fn.stream(request, &context, cancel))),
+                Some((layer, attempt)) => {
+                    let provider = model.provider.clone();
+                    let attempt = ModelAttempt { context, turn_index, attempt, provider, request, cancel };
+                    call_in(&*layer, attempt, model.stream_fn.clone())
+                }
             };
-            let provider = model.provider.clone();
-            let (inner, stream_fn) = (context.clone(), model.stream_fn.clone());
-            let next = move |request: ModelRequest, cancel: CancelToken| {
-                // Nobody wants the answer any more.
-                let is_wanted = !cancel.is_cancelled();
-                if is_wanted { stream_fn.stream(request, &inner, cancel) } else { stream::pending().boxed_local() }
-            };
-            let attempt = ModelAttempt { context, turn_index, attempt, provider, request, cancel };
-            let stream = guard(|| Ok(layer.call(attempt, Box::new(next))));
             stream.unwrap_or_else(|text| failed_stream(ErrorInfo::new(ErrorKind::Unknown, text)))
         };
         let Some(keys) = config.ports.keys.clone() else { return call(request, None) };
@@ -96,6 +90,23 @@ impl AgentStream {
         };
         Box::pin(KeyedStream::Opening(Box::pin(asked)))
     }
+}
+
+/// Calls a model inside a layer.
+#[cold]
+#[inline(never)]
+fn call_in(
+    layer: &dyn ModelLayer,
+    attempt: ModelAttempt,
+    model: Rc<dyn StreamFn>,
+) -> Result<LocalBoxStream<'static, AssistantMessageEvent>, String> {
+    let context = attempt.context.clone();
+    let next = move |request: ModelRequest, cancel: CancelToken| {
+        // Nobody wants the answer any more.
+        let is_wanted = !cancel.is_cancelled();
+        if is_wanted { model.stream(request, &context, cancel) } else { stream::pending().boxed_local() }
+    };
+    guard(|| Ok(layer.call(attempt, Box::new(next))))
 }
 
 /// A model call: the key first, then its events.

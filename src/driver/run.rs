@@ -269,6 +269,7 @@ impl AgentStream {
         has_handled
     }
 
+    #[inline(never)]
     fn handle_command(&mut self, command: AgentCommand) {
         if let AgentCommand::Cancel(reason) = &command {
             self.close_children(reason);

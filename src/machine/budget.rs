@@ -41,7 +41,7 @@ pub(crate) struct Spending {
 }
 
 /// Whether there is room in the budgets for the next call of a model.
-pub(super) enum Room {
+enum Room {
     Enough,
     None,
     /// There is none, and a person is to be asked.
@@ -113,17 +113,27 @@ impl Step<'_> {
         }
     }
 
-    /// A turn is about to call the model.
-    pub(super) fn check_budget(&mut self) -> Room {
-        if self.state.spending.is_wrapping_up {
-            return Room::None;
-        }
-        if self.has_budget() { self.check_accounts() } else { Room::Enough }
+    /// A turn is about to call the model. Returns whether it may; if not, the run ends, or a person is asked.
+    pub(super) fn has_room(&mut self) -> bool {
+        let is_limited = self.state.spending.is_wrapping_up || self.has_budget();
+        !is_limited || self.seek_room()
     }
 
     #[cold]
     #[inline(never)]
+    fn seek_room(&mut self) -> bool {
+        match self.check_accounts() {
+            Room::Enough => return true,
+            Room::None => self.stop_before_call(RunStopReason::Budget),
+            Room::Asked(limit) => self.ask_for_more(limit),
+        }
+        false
+    }
+
     fn check_accounts(&mut self) -> Room {
+        if self.state.spending.is_wrapping_up {
+            return Room::None;
+        }
         self.keep_accounts();
         if std::mem::take(&mut self.state.spending.has_refused_call)
             && let Some((limit, OnExceed::Ask)) = self.find_exceeded(&ONE_CALL)
@@ -143,12 +153,10 @@ impl Step<'_> {
     }
 
     /// Asks a person whether more may be used.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn ask_for_more(&mut self, limit: ReachedLimit) {
+    fn ask_for_more(&mut self, limit: ReachedLimit) {
         let id = self.new_id();
         let what = limit.kind.as_str();
-        let message = ["the budget of the run has no room for the next call of the model: `", what, "`"];
+        let message = ["the budget has no room for the next call: `", what, "`"];
         let question = Box::new(Question {
             message: Some(message.concat()),
             limit: Some(limit),

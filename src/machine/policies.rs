@@ -7,7 +7,6 @@ use crate::rules::policy::{PolicyContext, PostTurn, Verdict};
 use crate::words::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, ToolCallBlock, ToolResultMessage};
 
-use super::budget::Room;
 use super::step::Step;
 
 /// Asks the next policy of a slot.
@@ -30,10 +29,8 @@ impl Step<'_> {
         if self.is_out_of_turns() {
             return self.stop_before_call(RunStopReason::MaxTurns);
         }
-        match self.check_budget() {
-            Room::Enough => {}
-            Room::None => return self.stop_before_call(RunStopReason::Budget),
-            Room::Asked(limit) => return self.ask_for_more(limit),
+        if !self.has_room() {
+            return;
         }
         let mut policies = self.rules.pre_turn.iter();
         let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));

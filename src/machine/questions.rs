@@ -123,7 +123,6 @@ impl Step<'_> {
                 }
             };
             if let Some(reason) = answer.misfit(kind) {
-                let reason = reason.to_owned();
                 return self.emit(AgentEvent::CommandRefused { id: Some(id), call_id: None, reason });
             }
             match (asker, answer) {

@@ -31,19 +31,14 @@ impl Answer {
     }
 
     /// Returns why it answers no question of this kind, if so.
-    pub(crate) fn misfit(&self, kind: QuestionKind) -> Option<&'static str> {
-        let is_rejection = matches!(self, Answer::Decision(ToolDecision::Reject { .. }));
-        match (kind, self) {
-            (QuestionKind::Tool, Answer::Decision(_))
-            | (QuestionKind::Budget, Answer::Raise(_))
-            | (QuestionKind::Elicitation, Answer::Accept(_) | Answer::Decline | Answer::Cancel) => None,
-            _ if is_rejection => None,
-            (QuestionKind::Tool, _) => Some("the question is about a tool call: `approve` or `reject` it"),
-            (QuestionKind::Budget, _) => Some("the question is about a budget: `raise` or `reject` it"),
-            (QuestionKind::Elicitation, _) => {
-                Some("the question is a tool's: `accept` it with its `content`, `decline` or `cancel` it")
-            }
-        }
+    pub(crate) fn misfit(&self, kind: QuestionKind) -> Option<String> {
+        let fits = match self {
+            Answer::Decision(ToolDecision::Reject { .. }) => true,
+            Answer::Decision(_) => kind == QuestionKind::Tool,
+            Answer::Raise(_) => kind == QuestionKind::Budget,
+            Answer::Accept(_) | Answer::Decline | Answer::Cancel => kind == QuestionKind::Elicitation,
+        };
+        (!fits).then(|| ["no answer to a question of the kind `", kind.as_str(), "`"].concat())
     }
 }
 

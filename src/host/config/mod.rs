@@ -20,8 +20,8 @@ pub use turn::TurnOptions;
 use crate::data::json::Map;
 use crate::data::text;
 use crate::host::ports::{
-    AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, Layers, KeySource, MessageProvider,
-    Timer, TurnPreparer,
+    AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, KeySource, Layers,
+    MessageProvider, Timer, TurnPreparer,
 };
 use crate::host::tool::{AgentTool, ToolSpec};
 use crate::rules::approval::{ApprovalGate, ApprovalOptions};

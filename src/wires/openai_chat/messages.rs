@@ -158,7 +158,8 @@ impl ChatMessageWriter<'_> {
         let (mut text, media) = result_parts(message);
         if text.is_empty() && !media.is_empty() {
             let is_image = media.iter().all(|block| matches!(block, ContentBlock::Image(_)));
-            text = if is_image { "(see the attached image)".into() } else { "(see the attached file)".into() };
+            text =
+                if is_image { "(see the attached image)".into() } else { "(see the attached file)".into() };
         }
         let id = wire_id(&message.call_id, self.compat);
         fill(",{\"role\":\"tool\",\"tool_call_id\":\"$\"", &[&id], out);

@@ -29,7 +29,9 @@ use turnwheel::question::{Question, QuestionKind};
 use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
 use turnwheel::state::SessionState;
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
-use turnwheel::tool::{AgentToolResult, ApprovalNeed, Ask, Asking, ChildEvent, Progress, ToolOutcome, ToolSpec, Transfer};
+use turnwheel::tool::{
+    AgentToolResult, ApprovalNeed, Ask, Asking, ChildEvent, Progress, ToolOutcome, ToolSpec, Transfer,
+};
 
 use crate::clock::{BEGINNING, Clock};
 use crate::dice::Dice;
@@ -214,7 +216,10 @@ impl Working {
                 let ask = Ask { message: "which one?".to_owned(), schema: None, id };
                 Progress::Ask(Asking { number: self.asked, ask })
             }
-            2 => child_event(r#"{"type":"message_end","message":{"role":"assistant","content":[],"usage":{"input":2,"output":1,"total":3}}}"#, &aside),
+            2 => child_event(
+                r#"{"type":"message_end","message":{"role":"assistant","content":[],"usage":{"input":2,"output":1,"total":3}}}"#,
+                &aside,
+            ),
             3 => {
                 self.child_asked += 1;
                 let id = format!("{}-{}-{}", self.call_id, self.child_asked, aside.below(1_000_000_000));
@@ -465,8 +470,10 @@ impl Sim {
     /// A call of a model starts only if there is room, and never by more than what was allowed.
     fn check_budget(&mut self) {
         let Some(budget) = self.rules.budget else { return };
-        let limit = |limit: Option<u64>, raised: u64| limit.map_or(u64::MAX, |limit| limit.saturating_add(raised));
-        let (tokens, turns) = (limit(budget.tokens, self.raised.tokens), limit(budget.turns, self.raised.turns));
+        let limit =
+            |limit: Option<u64>, raised: u64| limit.map_or(u64::MAX, |limit| limit.saturating_add(raised));
+        let (tokens, turns) =
+            (limit(budget.tokens, self.raised.tokens), limit(budget.turns, self.raised.turns));
         let wraps_up = budget.on_exceed == OnExceed::WrapUp;
         let used = self.state.usage().total;
         if used >= tokens && !wraps_up {
@@ -479,7 +486,8 @@ impl Sim {
     }
 
     fn check_execution(&mut self, tool: usize, call_id: &str, arguments: &RawJson) {
-        let running = self.running.values().filter(|running| matches!(running, Running::Execute(_))).count() + 1;
+        let running =
+            self.running.values().filter(|running| matches!(running, Running::Execute(_))).count() + 1;
         if self.rules.max_concurrent_tools.is_some_and(|limit| running > limit.max(1)) {
             self.faults.push(format!("{running} tools at once"));
         }
@@ -665,7 +673,8 @@ impl Sim {
 
     /// An answer to a question; usually one that it may have.
     fn answer_to(&mut self, id: &str) -> Answer {
-        let kind = self.state.questions().iter().find(|question| question.id == id).map(|question| question.kind);
+        let kind =
+            self.state.questions().iter().find(|question| question.id == id).map(|question| question.kind);
         let aside = self.dice.aside();
         let kinds = [QuestionKind::Tool, QuestionKind::Budget, QuestionKind::Elicitation];
         let kind = kind.filter(|_| aside.chance(95)).unwrap_or_else(|| *aside.pick(&kinds));

@@ -3,7 +3,7 @@
 // host passed in.
 
 import { fromCheckpoint } from "../checkpoint/read.js";
-import { kindOf, misuse, steeringTime, toAnswer, toDecision, toMessages } from "../shared.js";
+import { kindOf, misuse, others, steeringTime, toDecision, toMessages } from "../shared.js";
 import { Core } from "./core.js";
 
 /** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, RunOptions, StandardSchema, SteerOptions, Answer, ToolDecision } from "../index.js" */
@@ -65,7 +65,9 @@ export class Agent {
   /** @param {string} id @param {Answer} answer */
   resolve(id, answer) {
     if (typeof id !== "string") throw misuse(`a question's id must be a text, got ${kindOf(id)}`);
-    return this.#decide([[id, toAnswer(answer)]], true);
+    // A checkpoint may have the question of a budget before the rest is loaded; the engine reads what is given.
+    const convert = others.convert ?? ("raise" in Object(answer) ? (/** @type {Answer} */ given) => given : toDecision);
+    return this.#decide([[id, convert(answer)]], true);
   }
 
   /** @param {string} callId @param {ToolDecision} decision */

@@ -7,7 +7,7 @@ import { fromCheckpoint } from "../checkpoint/read.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
-import { checkAnswer, complain, hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
+import { complain, hostWithDefaults, jsonOf, misuse, others, PendingApprovals, Subscribers, toMessage } from "../shared.js";
 import { checkBudget, checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
@@ -84,7 +84,7 @@ export class Core {
     if (unpriced) throw misuse(`\`budget.usd\` needs the price of model \`${unpriced}\`: give it as \`price\` with the model`);
     const { runId } = options;
     // A run that goes on from a checkpoint is the same run.
-    if (runId !== undefined && !(runs.restored?.run && runs.restored.runId === runId) && runs.isRepeated(runId)) throw misuse(`there was a run with the id ${JSON.stringify(runId)} already; every run needs an id of its own`);
+    if (runId !== undefined && !(runs.restored?.run && runs.restored.runId === runId) && runs.isRepeated(runId)) throw misuse(`there was a run with the id ${JSON.stringify(runId)} already; every run needs its own`);
     runs.unread?.drop();
     const inside = insideOf(options);
     registration.join(inside?.scope);
@@ -173,7 +173,7 @@ export class Core {
     if (missing === undefined && new Set(ids).size === ids.length) {
       // A second answer is posted too: the run refuses it, and the listeners hear of it.
       const answers = decided.map(([, answer], i) => /** @type {[string, Answer]} */ ([ids[i], answer]));
-      for (const [id, answer] of answers) checkAnswer(id, answer, approvals.questions.get(id)?.kind);
+      for (const [id, answer] of answers) others.check?.(id, answer, approvals.questions.get(id)?.kind);
       const callOf = (/** @type {string} */ id) => approvals.questions.get(id)?.path[0];
       const own = answers.filter(([id]) => callOf(id) === undefined);
       if (own.length > 0 || answers.length === 0) registration.postDecisions(Object.fromEntries(own), true);
@@ -226,6 +226,7 @@ export class Core {
   setBudget(budget) {
     checkBudget(budget);
     this.settings.budget = budget;
+    this.settings.loadAnswers()?.catch(() => {});
     this.registration.configure();
   }
 

@@ -2,7 +2,8 @@
 // An agent that lives elsewhere, in a Worker or on a server, with the interface of a local one. The server half is
 // server/; the protocol between them is docs/remote.md.
 
-import { checkAnswer, checkFunctions, checkNames, kindOf, misuse, steeringTime, textOf, toAnswer, toDecision, toMessage, toMessages } from "../shared.js";
+import { checkFunctions, checkNames, kindOf, misuse, steeringTime, textOf, toDecision, toMessage, toMessages } from "../shared.js";
+import { checkAnswer, toAnswer } from "../messages/answer.js";
 import { Link } from "./link.js";
 
 /** @import { AgentEvent, Answer, Input, SteerOptions, ToolDecision } from "../index.js" */

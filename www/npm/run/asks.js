@@ -1,8 +1,8 @@
 // @ts-check
 // The questions that running tools ask persons. It is loaded when the first one is asked.
 
-import { jsonOf, kindOf, misuse } from "../shared.js";
-import { checkNames } from "../errors/names.js";
+import { checkNames, jsonOf, kindOf, misuse } from "../shared.js";
+import "../messages/answer.js";
 
 /** @import { AgentEvent, Answer, ToolAnswer, ToolQuestionInput } from "../index.js" */
 /** @import { Slot } from "../effects/slot.js" */
