@@ -150,6 +150,7 @@ impl AgentStream {
         polled.into_iter().for_each(|polled| self.take_polled(id, polled));
     }
 
+    #[inline(never)]
     fn execute(
         &mut self,
         config: &Rc<AgentLoopConfig>,
