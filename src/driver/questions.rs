@@ -29,10 +29,8 @@ impl OpenQuestions {
                     self.0.push((question, false));
                 }
             }
-            AgentEvent::QuestionAsked { question } => {
-                if !self.is_open(&question.id) {
-                    self.0.push((question.as_ref().clone(), false));
-                }
+            AgentEvent::QuestionAsked { question } if !self.is_open(&question.id) => {
+                self.0.push((question.as_ref().clone(), false));
             }
             AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => {
                 self.0.retain(|(question, _)| question.id != *id);

@@ -41,7 +41,7 @@ export class Settings {
 
   /** Loads what answers the questions of budgets, if they ask. @returns {Promise<unknown> | undefined} */
   loadAnswers() {
-    if (this.budget?.onExceed === "ask" && !others.check) return import("../messages/answer.js");
+    if (this.budget?.onExceed === "ask" && !others.check) return import("../messages/answer.js").then(({ allowOthers }) => allowOthers());
   }
 
   /** Takes over what stands around the execution of the agent that calls this one, where this one has nothing of its own. @param {Around} around */

@@ -39,5 +39,8 @@ const HOW = {
   elicitation: 'a tool\'s: answer { action: "accept", content }, { action: "decline" } or { action: "cancel" }',
 };
 
-others.convert = toAnswer;
-others.check = checkAnswer;
+/** From now on other questions may be answered than those about calls. */
+export function allowOthers() {
+  others.convert = toAnswer;
+  others.check = checkAnswer;
+}

@@ -2,7 +2,7 @@
 // The questions that running tools ask persons. It is loaded when the first one is asked.
 
 import { checkNames, jsonOf, kindOf, misuse } from "../shared.js";
-import "../messages/answer.js";
+import { allowOthers } from "../messages/answer.js";
 
 /** @import { AgentEvent, Answer, ToolAnswer, ToolQuestionInput } from "../index.js" */
 /** @import { Slot } from "../effects/slot.js" */
@@ -46,6 +46,7 @@ export async function ask(run, slot, state, question) {
   if (message.length + schemaText.length > LONGEST) throw misuse(`a question may have ${LONGEST} characters, with its schema; this one has ${message.length + schemaText.length}`);
   const { signal } = state;
   signal.throwIfAborted();
+  allowOthers();
   const { open } = (run.asks ??= new Asks());
   let id = run.core.host.id();
   while (open.has(id)) id += "+";
