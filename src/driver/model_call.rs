@@ -9,9 +9,9 @@ use futures::future::LocalBoxFuture;
 use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 
 use crate::host::cancel::CancelToken;
-use crate::host::config::AgentLoopConfig;
+use crate::host::config::{AgentLoopConfig, Model};
 use crate::host::isolate::guard;
-use crate::host::ports::{ModelAttempt, ModelLayer, StreamFn};
+use crate::host::ports::{AgentRunContext, ModelAttempt, ModelLayer};
 use crate::rules::secrets::Secrets;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -42,11 +42,7 @@ impl AgentStream {
             request.api_key = key;
             let stream = match layered {
                 None => guard(|| Ok(model.stream_fn.stream(request, &context, cancel))),
-                Some((layer, attempt)) => {
-                    let provider = model.provider.clone();
-                    let attempt = ModelAttempt { context, turn_index, attempt, provider, request, cancel };
-                    call_in(&*layer, attempt, model.stream_fn.clone())
-                }
+                Some(layered) => call_in(layered, &model, (context, turn_index), request, cancel),
             };
             stream.unwrap_or_else(|text| failed_stream(ErrorInfo::new(ErrorKind::Unknown, text)))
         };
@@ -96,15 +92,18 @@ impl AgentStream {
 #[cold]
 #[inline(never)]
 fn call_in(
-    layer: &dyn ModelLayer,
-    attempt: ModelAttempt,
-    model: Rc<dyn StreamFn>,
+    (layer, attempt): (Rc<dyn ModelLayer>, u32),
+    model: &Model,
+    (context, turn_index): (AgentRunContext, u32),
+    request: ModelRequest,
+    cancel: CancelToken,
 ) -> Result<LocalBoxStream<'static, AssistantMessageEvent>, String> {
-    let context = attempt.context.clone();
+    let (inner, provider, model) = (context.clone(), model.provider.clone(), model.stream_fn.clone());
+    let attempt = ModelAttempt { context, turn_index, attempt, provider, request, cancel };
     let next = move |request: ModelRequest, cancel: CancelToken| {
         // Nobody wants the answer any more.
         let is_wanted = !cancel.is_cancelled();
-        if is_wanted { model.stream(request, &context, cancel) } else { stream::pending().boxed_local() }
+        if is_wanted { model.stream(request, &inner, cancel) } else { stream::pending().boxed_local() }
     };
     guard(|| Ok(layer.call(attempt, Box::new(next))))
 }

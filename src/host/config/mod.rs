@@ -55,6 +55,25 @@ pub struct Ports {
     pub timer: Rc<dyn Timer>,
 }
 
+impl Ports {
+    /// A model and a clock, and nothing else.
+    fn of(model: Model, timer: Rc<dyn Timer>) -> Self {
+        Ports {
+            models: vec![model],
+            tools: Vec::new(),
+            turns: None,
+            keys: None,
+            messages: None,
+            transformer: None,
+            compaction: None,
+            approver: None,
+            hooks: Vec::new(),
+            layers: Layers::default(),
+            timer,
+        }
+    }
+}
+
 /// The configuration of a run.
 #[derive(Clone)]
 pub struct AgentLoopConfig {
@@ -118,19 +137,7 @@ impl AgentLoopConfig {
                 max_depth: 8,
                 max_transfer_depth: 5,
             },
-            ports: Ports {
-                models: vec![model],
-                tools: Vec::new(),
-                turns: None,
-                keys: None,
-                messages: None,
-                transformer: None,
-                compaction: None,
-                approver: None,
-                hooks: Vec::new(),
-                layers: Layers::default(),
-                timer,
-            },
+            ports: Ports::of(model, timer),
         }
     }
 
