@@ -77,15 +77,18 @@ impl AgentStream {
                     *key_of_turn.borrow_mut() = Some((turn_index, place, key.clone()));
                     call(request, key)
                 }
-                Err(text) => {
-                    let text = Secrets::of_key(before.as_deref()).mask_words(&text);
-                    let text = ["the key could not be had: ", &text].concat();
-                    failed_stream(ErrorInfo::new(ErrorKind::Auth, text))
-                }
+                Err(text) => no_key(before.as_deref(), &text),
             }
         };
         Box::pin(KeyedStream::Opening(Box::pin(asked)))
     }
+}
+
+/// The answer of a model whose key could not be had.
+fn no_key(before: Option<&str>, text: &str) -> LocalBoxStream<'static, AssistantMessageEvent> {
+    let text = Secrets::of_key(before).mask_words(text);
+    let text = ["the key could not be had: ", &text].concat();
+    failed_stream(ErrorInfo::new(ErrorKind::Auth, text))
 }
 
 /// Calls a model inside a layer.
