@@ -258,3 +258,34 @@ fn sub_agents_use_the_budget_of_the_agent_around_them() {
     });
     assert!(stopped, "the model is told why");
 }
+
+#[test]
+fn calls_over_the_budget_do_not_hold_up_those_behind_them() {
+    let answer = |_: ModelRequest, _: CancelToken| {
+        let mut events = Vec::new();
+        for index in 0..3 {
+            events.push(E::ToolCallStart { index, call_id: format!("c{index}"), tool_name: "work".into() });
+            events.push(E::ToolCallEnd { index, metadata: None });
+        }
+        events.push(E::Done { stop_reason: MessageStopReason::ToolUse, usage: None });
+        stream::iter(events).boxed_local()
+    };
+    let model = Model::new("own", "m", Rc::new(answer));
+    let mut config = AgentLoopConfig::new(model, Rc::new(Clock::default()));
+    config.set_tools(vec![work()]).unwrap();
+    config.rules.budget = Some(Budget { tool_calls: Some(1), ..Budget::default() });
+    config.rules.max_turns = Some(1);
+    config.rules.tool_execution = turnwheel::config::ToolExecutionPolicy::Sequential;
+    config.rules.gate = turnwheel::approval::ApprovalGate::Prefix;
+    let (result, _) = play(config);
+    assert_eq!(result.stop_reason, RunStopReason::MaxTurns);
+    let causes: Vec<_> = result
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            AgentMessage::ToolResult(result) => Some(result.cause),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(causes, [None, Some(ToolResultCause::Budget), Some(ToolResultCause::Budget)]);
+}

@@ -2,6 +2,7 @@
 
 use crate::host::config::EarlyDecisions;
 use crate::machine::AgentCommand;
+use crate::rules::answer::Answer;
 use crate::rules::approval::ToolDecision;
 
 use super::Agent;
@@ -12,8 +13,8 @@ impl Agent {
     /// nothing happens, and the listeners of an active run are told ([`CommandRefused`]).
     ///
     /// [`CommandRefused`]: crate::event::AgentEvent::CommandRefused
-    pub fn resolve(&self, id: &str, decision: ToolDecision) -> bool {
-        self.resolve_all(vec![(id.to_owned(), decision)])
+    pub fn resolve(&self, id: &str, answer: impl Into<Answer>) -> bool {
+        self.resolve_all(vec![(id.to_owned(), answer.into())])
     }
 
     /// Answers the open question about a tool call, as [`Agent::resolve`] does: one of this agent, or else the only one about
@@ -29,7 +30,8 @@ impl Agent {
         let question = |call_id: &str| published.borrow().questions.about(call_id).map(str::to_owned);
         let unknown = decisions.iter().map(|(call_id, _)| call_id).find(|id| question(id).is_none());
         let Some(unknown) = unknown else {
-            let asked = |(call_id, decision): (String, _)| Some((question(&call_id)?, decision));
+            let asked =
+                |(call_id, decision): (String, _)| Some((question(&call_id)?, Answer::Decision(decision)));
             return self.resolve_all(decisions.into_iter().filter_map(asked).collect());
         };
         if published.borrow().questions.is_ambiguous(unknown) {
@@ -45,12 +47,19 @@ impl Agent {
     }
 
     /// Answers several questions by their ids, as [`Agent::resolve`] does: either all answers are accepted, or none.
-    pub fn resolve_all(&self, answers: Vec<(String, ToolDecision)>) -> bool {
+    pub fn resolve_all(&self, answers: Vec<(String, Answer)>) -> bool {
         let published = self.published();
         let closed = answers.iter().find(|(id, _)| !published.borrow().questions.is_open(id));
         if let Some((id, _)) = closed {
             let reason = ["no open question has the id ", id].concat();
             return self.refuse(Some(id.clone()), None, reason);
+        }
+        let misfit = |(id, answer): &(String, Answer)| {
+            let kind = published.borrow().questions.kind_of(id)?;
+            Some((id.clone(), answer.misfit(kind)?))
+        };
+        if let Some((id, reason)) = answers.iter().find_map(misfit) {
+            return self.refuse(Some(id), None, reason);
         }
         let ids: Vec<&str> = answers.iter().map(|(id, _)| id.as_str()).collect();
         let is_first = published.borrow_mut().questions.answer(&ids);

@@ -2,12 +2,12 @@
 
 use crate::data::json::{FromJson, ObjectWriter, Value};
 use crate::data::list::{ListWriter, read_all};
-use crate::driver::{OpenQuestions, write_spent};
+use crate::driver::OpenQuestions;
 use crate::host::config::{AgentLoopConfig, DEEPEST_NESTING};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::machine::{AgentCommand, Input, Letter, LoopState};
-use crate::rules::budget::Spent;
+use crate::rules::budget::Ledger;
 use crate::rules::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
 use crate::words::event::AgentEvent;
 use crate::words::message::Usage;
@@ -76,7 +76,7 @@ impl Agent {
         let session = self.0.session.borrow();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
         out.field("usage", &self.0.usage.get());
-        write_spent(self.0.spent.get(), out);
+        self.0.spent.get().write_members(out);
         let published = self.published();
         let published = published.borrow();
         let mut mail = ListWriter::new(out.key("mail"));
@@ -135,7 +135,7 @@ impl Agent {
             other => other,
         };
         self.0.usage.set(own.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?);
-        self.0.spent.set(own.get("spent").map_or(Ok(Spent::default()), Spent::from_json)?);
+        self.0.spent.set(Ledger::read(own)?);
         *self.0.session.borrow_mut() = session;
         *self.0.resume.borrow_mut() = resume;
         mail.for_each(|command| self.0.inbox.borrow().post(command));
@@ -189,7 +189,10 @@ fn questions_in(
 /// is, or as closed.
 fn believable(unemitted: Vec<AgentEvent>, open: &[Question]) -> Vec<AgentEvent> {
     let find = |id: &str| open.iter().find(|question| question.id == id);
-    let is_closed = |event: &AgentEvent, asked: &str| matches!(event, AgentEvent::ToolApprovalResolved { id, .. } if id == asked);
+    let is_closed = |event: &AgentEvent, asked: &str| match event {
+        AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => id == asked,
+        _ => false,
+    };
     let is_believable = |event: &AgentEvent| match event {
         AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, .. } => match find(id) {
             Some(Question { call: Some(call), .. }) => {
@@ -197,7 +200,13 @@ fn believable(unemitted: Vec<AgentEvent>, open: &[Question]) -> Vec<AgentEvent> 
             }
             _ => unemitted.iter().any(|event| is_closed(event, id)),
         },
-        AgentEvent::ToolApprovalResolved { id, .. } => find(id).is_none(),
+        AgentEvent::QuestionAsked { question } => match find(&question.id) {
+            Some(open) => open == question.as_ref(),
+            None => unemitted.iter().any(|event| is_closed(event, &question.id)),
+        },
+        AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => {
+            find(id).is_none()
+        }
         _ => true,
     };
     let kept: Vec<bool> = unemitted.iter().map(is_believable).collect();

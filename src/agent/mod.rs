@@ -20,9 +20,9 @@ use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
 use crate::machine::AgentCommand;
-use crate::rules::budget::Spent;
+use crate::rules::budget::Ledger;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
-use crate::words::question::Question;
+use crate::words::question::{Question, QuestionKind};
 use checkpoint::Resume;
 use letters::Settle;
 use subscribers::{OnListenerPanic, Subscriber};
@@ -68,7 +68,7 @@ struct Shared {
     next: Cell<u64>,
     idle_wakers: RefCell<Vec<Waker>>,
     usage: Rc<Cell<Usage>>,
-    spent: Rc<Cell<Spent>>,
+    spent: Rc<Cell<Ledger>>,
     /// Whether `convert_to_llm` has changed since the last run began.
     is_conversion_stale: Cell<bool>,
     /// A run that was restored from a checkpoint and waits for [`Agent::continue_run`].
@@ -121,7 +121,7 @@ impl Agent {
         let session = SessionState::new(self.0.config.borrow().rules.session_state.clone());
         *self.0.session.borrow_mut() = session;
         self.0.usage.set(Usage::default());
-        self.0.spent.set(Spent::default());
+        self.0.spent.set(Ledger::default());
         self.0.resume.take();
         let receipts = self.0.receipts.take();
         for (_, settle) in receipts {
@@ -149,7 +149,8 @@ impl Agent {
     pub fn pending_approvals(&self) -> Vec<ToolCallBlock> {
         let published = self.published();
         let published = published.borrow();
-        published.questions.iter().filter_map(|question| question.call.clone()).collect()
+        let is_tool = |question: &&Question| question.kind == QuestionKind::Tool;
+        published.questions.iter().filter(is_tool).filter_map(|question| question.call.clone()).collect()
     }
 
     /// Whether a run is active.

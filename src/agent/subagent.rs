@@ -18,7 +18,7 @@ use crate::host::tool::{
     AgentTool, AgentToolResult, ChildEvent, ChildRun, ToolContext, ToolOutcome, ToolSpec, Updates,
 };
 use crate::machine::AgentCommand;
-use crate::rules::approval::ToolDecision;
+use crate::rules::answer::Answer;
 use crate::rules::checkpoint::CheckpointEnvelopeV1;
 use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::AgentMessage;
@@ -81,7 +81,8 @@ impl SubAgent {
             metadata: context.metadata.clone(),
             nesting,
         };
-        let config = (self.configure)();
+        let mut config = (self.configure)();
+        config.ports.layers = config.ports.layers.or(&context.layers);
         let (agent, stream) = match &context.checkpoint {
             None => {
                 let arguments = context.arguments.to_value();
@@ -165,7 +166,7 @@ impl ChildRun for Child {
         !self.keeps_questions && (self.agent.published().borrow().questions.is_open(id) || is_inside())
     }
 
-    fn answer(&self, answers: Vec<(String, ToolDecision)>) {
+    fn answer(&self, answers: Vec<(String, Answer)>) {
         self.inbox.post(AgentCommand::Resolve(answers));
     }
 

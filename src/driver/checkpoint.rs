@@ -3,18 +3,10 @@
 use crate::data::json::{ObjectWriter, ToJson};
 use crate::data::list::ListWriter;
 use crate::machine::{AgentCommand, Input};
-use crate::rules::budget::Spent;
 use crate::rules::checkpoint::CheckpointEnvelopeV1;
 use crate::words::event::AgentEvent;
 
 use super::{AgentStream, Beginning};
-
-/// Writes what the earlier runs of an agent have used, if there were any.
-pub(crate) fn write_spent(spent: Spent, out: &mut ObjectWriter<'_>) {
-    if spent != Spent::default() {
-        out.field("spent", &spent);
-    }
-}
 
 impl AgentStream {
     /// Returns a checkpoint of the run, which can be stored and continued elsewhere: see
@@ -36,7 +28,7 @@ impl AgentStream {
         let session = self.state.session();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
         out.field("usage", &self.handover.used.get());
-        write_spent(self.handover.spent.get(), out);
+        self.handover.spent.get().write_members(out);
         let mut mail = ListWriter::new(out.key("mail"));
         self.handover.inbox.write_mail(&mut mail);
         if let Some(reason) = self.abort.waiting() {

@@ -2,7 +2,7 @@
 
 use crate::host::tool::{ChildEvent, ChildRun, Progress};
 use crate::machine::{EffectId, Input, Output};
-use crate::rules::approval::ToolDecision;
+use crate::rules::answer::Answer;
 use crate::rules::budget::Accounts;
 use crate::words::event::AgentEvent;
 use crate::words::question::Question;
@@ -52,7 +52,7 @@ impl AgentStream {
                 }
                 Output::Receipt(id, receipt) => (self.handover.receipts)(id, receipt),
                 Output::Cancel(id) => self.drop_effect(id),
-                Output::Start { .. } => {}
+                Output::Start { .. } | Output::Answer { .. } => {}
             }
         }
     }
@@ -110,8 +110,8 @@ impl AgentStream {
     #[inline(never)]
     pub(super) fn answer_children(
         &mut self,
-        mut answers: Vec<(String, ToolDecision)>,
-    ) -> Option<Vec<(String, ToolDecision)>> {
+        mut answers: Vec<(String, Answer)>,
+    ) -> Option<Vec<(String, Answer)>> {
         let had_answers = !answers.is_empty();
         for (_, child) in self.round.tasks.children() {
             let (inside, others): (Vec<_>, Vec<_>) =

@@ -7,7 +7,7 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::AgentLoopConfig;
 use crate::machine::{History, Letter, LoopState, Receipt};
-use crate::rules::budget::Spent;
+use crate::rules::budget::Ledger;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
@@ -23,7 +23,7 @@ pub(crate) struct Handover {
     /// The usage of the earlier runs.
     pub(crate) used: Rc<Cell<Usage>>,
     /// What the earlier runs have used of a budget for all of them.
-    pub(crate) spent: Rc<Cell<Spent>>,
+    pub(crate) spent: Rc<Cell<Ledger>>,
     pub(crate) cancel: CancelToken,
     pub(crate) published: Rc<RefCell<Published>>,
     /// Keeps the list of open questions, if anybody reads it.

@@ -19,6 +19,8 @@ struct InboxState {
     mail: RefCell<VecDeque<AgentCommand>>,
     /// Whether there is any mail. Checked far more often than mail arrives.
     has_mail: Cell<bool>,
+    /// How many commands were waiting when the run was aborted.
+    before_abort: Cell<usize>,
     waker: RefCell<Option<Waker>>,
     closed: Cell<bool>,
 }
@@ -85,6 +87,31 @@ impl Inbox {
         self.0.mail.take()
     }
 
+    /// Notes that the run is aborted: what waits now was posted before.
+    fn note_abort(&self) {
+        self.0.before_abort.set(self.0.mail.borrow().len());
+    }
+
+    /// Takes the decisions that were posted before the run was aborted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_decisions_before_abort(&self) -> Vec<AgentCommand> {
+        let mut mail = self.0.mail.borrow_mut();
+        let mut decisions = Vec::new();
+        let mut others = VecDeque::new();
+        let before = self.0.before_abort.take();
+        for (at, command) in mail.drain(..).enumerate() {
+            if at < before && command.is_decision() {
+                decisions.push(command);
+            } else {
+                others.push_back(command);
+            }
+        }
+        *mail = others;
+        self.0.has_mail.set(!mail.is_empty());
+        decisions
+    }
+
     /// Drops the decisions: they were about a run that is over.
     pub(crate) fn drop_decisions(&self) {
         let mut mail = self.0.mail.borrow_mut();
@@ -118,7 +145,10 @@ pub(super) struct AbortWatch {
 
 impl AbortWatch {
     pub(super) fn new(token: CancelToken, inbox: Inbox) -> Self {
-        let watcher: Rc<dyn Fn()> = Rc::new(move || inbox.wake());
+        let watcher: Rc<dyn Fn()> = Rc::new(move || {
+            inbox.note_abort();
+            inbox.wake();
+        });
         token.watch(&watcher);
         AbortWatch { token, is_read: false, _watcher: watcher }
     }

@@ -35,13 +35,12 @@ use crate::host::config::{AgentLoopConfig, TurnOptions};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::machine::{Input, LoopState};
-use crate::rules::approval::ToolDecision;
+use crate::rules::answer::Answer;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use answer::AnswerPump;
-pub(crate) use checkpoint::write_spent;
 pub(crate) use handover::Handover;
 pub use handover::{AgentLoopResult, Published};
 use inbox::AbortWatch;
@@ -94,7 +93,7 @@ pub struct AgentStream {
     options: Option<Box<TurnOptions>>,
     /// Answers to questions of a checkpoint, asked by agents inside that have not gone on yet. Those of one
     /// command stay together.
-    early_answers: Vec<Vec<(String, ToolDecision)>>,
+    early_answers: Vec<Vec<(String, Answer)>>,
     /// The API key of this turn.
     key: KeyOfTurn,
     /// The latest reading of the clock.
@@ -178,6 +177,8 @@ impl AgentStream {
     pub fn with_options(mut self, options: TurnOptions) -> Result<Self, AgentError> {
         let options = options.over(self.options.take().map_or_else(TurnOptions::default, |before| *before));
         if !options.is_empty() {
+            let config = self.handover.config.borrow().clone();
+            config.with_options(&options).map_err(misuse)?;
             let mut data = String::new();
             options.write_checkpoint(&mut data);
             self.state.options = RawJson::parse(&data).ok();
@@ -199,8 +200,11 @@ impl AgentStream {
     #[cold]
     #[inline(never)]
     fn take_options(&mut self, turn: TurnOptions) -> Result<(), String> {
+        // The host may have taken a tool away since the run began: then it is not active any more.
+        let mut own = self.options.as_deref().cloned().unwrap_or_default();
+        own.forget_tools_but(&self.config.rules.tools);
         let repeats_tool_choice = turn.stream_options.as_ref().is_some_and(|own| own.tool_choice.is_some());
-        let options = self.options.as_deref().cloned().unwrap_or_default().over(turn);
+        let options = own.over(turn);
         let mut config = self.config.with_options(&options)?;
         config.rules.repeats_tool_choice |= repeats_tool_choice;
         self.config = Rc::new(config);

@@ -9,8 +9,9 @@ use futures::future::LocalBoxFuture;
 use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 
 use crate::host::cancel::CancelToken;
-use crate::host::config::AgentLoopConfig;
+use crate::host::config::{AgentLoopConfig, Model};
 use crate::host::isolate::guard;
+use crate::host::ports::{AgentRunContext, ModelAttempt, ModelLayer};
 use crate::rules::secrets::Secrets;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -36,9 +37,13 @@ impl AgentStream {
         };
         let (context, cancel) = (self.context().clone(), cancel.clone());
         let (provider, number) = (model.provider.clone(), model.number);
+        let layered = config.ports.layers.model.clone().map(|layer| (layer, self.state.attempt()));
         let call = move |mut request: ModelRequest, key: Option<Rc<str>>| {
             request.api_key = key;
-            let stream = guard(|| Ok(model.stream_fn.stream(request, &context, cancel)));
+            let stream = match layered {
+                None => guard(|| Ok(model.stream_fn.stream(request, &context, cancel))),
+                Some(layered) => call_in(layered, &model, (context, turn_index), request, cancel),
+            };
             stream.unwrap_or_else(|text| failed_stream(ErrorInfo::new(ErrorKind::Unknown, text)))
         };
         let Some(keys) = config.ports.keys.clone() else { return call(request, None) };
@@ -72,15 +77,38 @@ impl AgentStream {
                     *key_of_turn.borrow_mut() = Some((turn_index, place, key.clone()));
                     call(request, key)
                 }
-                Err(text) => {
-                    let text = Secrets::of_key(before.as_deref()).mask_words(&text);
-                    let text = ["the key could not be had: ", &text].concat();
-                    failed_stream(ErrorInfo::new(ErrorKind::Auth, text))
-                }
+                Err(text) => no_key(before.as_deref(), &text),
             }
         };
         Box::pin(KeyedStream::Opening(Box::pin(asked)))
     }
+}
+
+/// The answer of a model whose key could not be had.
+fn no_key(before: Option<&str>, text: &str) -> LocalBoxStream<'static, AssistantMessageEvent> {
+    let text = Secrets::of_key(before).mask_words(text);
+    let text = ["the key could not be had: ", &text].concat();
+    failed_stream(ErrorInfo::new(ErrorKind::Auth, text))
+}
+
+/// Calls a model inside a layer.
+#[cold]
+#[inline(never)]
+fn call_in(
+    (layer, attempt): (Rc<dyn ModelLayer>, u32),
+    model: &Model,
+    (context, turn_index): (AgentRunContext, u32),
+    request: ModelRequest,
+    cancel: CancelToken,
+) -> Result<LocalBoxStream<'static, AssistantMessageEvent>, String> {
+    let (inner, provider, model) = (context.clone(), model.provider.clone(), model.stream_fn.clone());
+    let attempt = ModelAttempt { context, turn_index, attempt, provider, request, cancel };
+    let next = move |request: ModelRequest, cancel: CancelToken| {
+        // Nobody wants the answer any more.
+        let is_wanted = !cancel.is_cancelled();
+        if is_wanted { model.stream(request, &inner, cancel) } else { stream::pending().boxed_local() }
+    };
+    guard(|| Ok(layer.call(attempt, Box::new(next))))
 }
 
 /// A model call: the key first, then its events.

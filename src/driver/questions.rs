@@ -2,7 +2,7 @@
 
 use crate::words::event::AgentEvent;
 use crate::words::message::ToolCallBlock;
-use crate::words::question::Question;
+use crate::words::question::{Question, QuestionKind};
 
 /// The open questions that the listeners were told of, in the order asked, each with whether an answer was posted. There
 /// are never more than calls in one answer.
@@ -29,7 +29,12 @@ impl OpenQuestions {
                     self.0.push((question, false));
                 }
             }
-            AgentEvent::ToolApprovalResolved { id, .. } => self.0.retain(|(question, _)| question.id != *id),
+            AgentEvent::QuestionAsked { question } if !self.is_open(&question.id) => {
+                self.0.push((question.as_ref().clone(), false));
+            }
+            AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => {
+                self.0.retain(|(question, _)| question.id != *id);
+            }
             // Nothing inside a call that has its result is open.
             AgentEvent::ToolExecutionEnd { result } => {
                 self.0.retain(|(question, _)| question.path.first() != Some(&result.call_id));
@@ -48,9 +53,9 @@ impl OpenQuestions {
         self.0.iter().map(|(question, _)| question)
     }
 
-    /// Returns the id of the open question about a call: of the agent itself, or the only one inside it.
+    /// Returns the id of the open question whether a call may run: of the agent itself, or the only one inside it.
     pub(crate) fn about(&self, call_id: &str) -> Option<&str> {
-        let mut asked = self.iter().filter(|question| question.call_id() == Some(call_id));
+        let mut asked = self.iter().filter(|question| is_about(question, call_id));
         if let Some(own) = asked.clone().find(|question| question.path.is_empty()) {
             return Some(&own.id);
         }
@@ -60,8 +65,12 @@ impl OpenQuestions {
 
     /// Whether several agents ask about calls with this id, none of them the agent itself.
     pub(crate) fn is_ambiguous(&self, call_id: &str) -> bool {
-        let is_about = |question: &&Question| question.call_id() == Some(call_id);
-        self.about(call_id).is_none() && self.iter().any(|question| is_about(&question))
+        self.about(call_id).is_none() && self.iter().any(|question| is_about(question, call_id))
+    }
+
+    /// What an open question is about.
+    pub(crate) fn kind_of(&self, id: &str) -> Option<QuestionKind> {
+        self.iter().find(|question| question.id == id).map(|question| question.kind)
     }
 
     /// Whether a question is open, answered or not.
@@ -80,4 +89,8 @@ impl OpenQuestions {
         }
         counts
     }
+}
+
+fn is_about(question: &Question, call_id: &str) -> bool {
+    question.kind == QuestionKind::Tool && question.call_id() == Some(call_id)
 }

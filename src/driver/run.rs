@@ -34,6 +34,7 @@ impl AgentStream {
                     return Poll::Ready(Next::Event(event));
                 }
                 Some(Output::Receipt(id, receipt)) => (self.handover.receipts)(id, receipt),
+                Some(Output::Answer { id, number, answer }) => self.round.tasks.answer(id, number, answer),
                 Some(Output::Cancel(id)) => self.drop_effect(id),
                 Some(start)
                     if self.takes_offers && !self.has_unhandled() && self.outputs.is_offer(&start) =>
@@ -183,7 +184,7 @@ impl AgentStream {
         if self.handover.inbox.is_closed() {
             self.desert_children();
         }
-        if self.round.tasks.is_empty() && self.handover.inbox.is_closed() {
+        if self.handover.inbox.is_closed() && (self.round.tasks.is_empty() || self.state.has_asks()) {
             self.step(Input::Deserted);
             if !self.outputs.is_empty() {
                 return Poll::Ready(true);
@@ -249,6 +250,10 @@ impl AgentStream {
         let abort = self.abort.take();
         let is_aborted = abort.is_some();
         if let Some(reason) = abort {
+            // What was decided by then was decided, though nothing comes of it.
+            for command in self.handover.inbox.take_decisions_before_abort() {
+                self.handle_command(command);
+            }
             self.close_children(&reason);
             self.handle_progress();
             self.step(Input::Abort(reason));
@@ -263,21 +268,26 @@ impl AgentStream {
             && let Some(command) = self.handover.inbox.take()
         {
             has_handled = true;
-            if let AgentCommand::Cancel(reason) = &command {
-                self.close_children(reason);
-            }
-            self.handle_progress();
-            let input = match command {
-                AgentCommand::Steer(letter) => Input::Steer(self.handover.inbox.with_steering_after(letter)),
-                AgentCommand::Resolve(answers) => match self.answer_children(answers) {
-                    Some(answers) => Input::Command(AgentCommand::Resolve(answers)),
-                    None => continue,
-                },
-                command => Input::Command(command),
-            };
-            self.step(input);
+            self.handle_command(command);
         }
         has_handled
+    }
+
+    #[inline(never)]
+    fn handle_command(&mut self, command: AgentCommand) {
+        if let AgentCommand::Cancel(reason) = &command {
+            self.close_children(reason);
+        }
+        self.handle_progress();
+        let input = match command {
+            AgentCommand::Steer(letter) => Input::Steer(self.handover.inbox.with_steering_after(letter)),
+            AgentCommand::Resolve(answers) => match self.answer_children(answers) {
+                Some(answers) => Input::Command(AgentCommand::Resolve(answers)),
+                None => return,
+            },
+            command => Input::Command(command),
+        };
+        self.step(input);
     }
 
     pub(super) fn step(&mut self, input: Input) {
@@ -298,7 +308,8 @@ impl AgentStream {
         let is_end = matches!(event, AgentEvent::AgentEnd { .. });
         if is_end {
             let mut spent = self.handover.spent.get();
-            spent.add(&self.state.spent(self.now));
+            let raised = self.state.spending.books.borrow().raised;
+            spent.add(&self.state.spent(self.now), &raised);
             self.handover.spent.set(spent);
             self.handover.hand_over(&mut self.state);
             self.result = AgentLoopResult::of_end(event, &self.state);

@@ -8,8 +8,8 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, DEEPEST_NESTING, Ports};
 use crate::host::isolate::guard;
-use crate::host::ports::{CompactionCall, HookCall, MessageProvider, Timer, TurnCall};
-use crate::host::tool::{Nesting, ToolContext, ToolOutcome};
+use crate::host::ports::{CompactionCall, HookCall, MessageProvider, Timer, ToolLayer, TurnCall};
+use crate::host::tool::{AgentTool, Nesting, ToolContext, ToolOutcome};
 use crate::machine::{Effect, EffectId, Input, Queue, Reply};
 use crate::rules::policy::Transform;
 use crate::words::message::AgentMessage;
@@ -150,6 +150,7 @@ impl AgentStream {
         polled.into_iter().for_each(|polled| self.take_polled(id, polled));
     }
 
+    #[inline(never)]
     fn execute(
         &mut self,
         config: &Rc<AgentLoopConfig>,
@@ -176,16 +177,32 @@ impl AgentStream {
             metadata: self.context().metadata.clone(),
             nesting: self.nesting(),
             accounts: self.state.shared_accounts.clone(),
+            layers: config.ports.layers.clone(),
             checkpoint,
             arguments,
             cancel,
             updates: updates.clone(),
             state: self.state.session().clone(),
         };
-        let future = guard(|| Ok(tool.execute(context)));
+        let future = guard(|| Ok(execute_in(config.ports.layers.tool.as_ref(), tool, context)));
         let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));
         EffectFuture::tool(self.spans.tool(&id, &name, future), updates)
     }
+}
+
+/// Executes a call inside a layer, if there is one.
+fn execute_in(
+    layer: Option<&Rc<dyn ToolLayer>>,
+    tool: Rc<dyn AgentTool>,
+    context: ToolContext,
+) -> LocalBoxFuture<'static, ToolOutcome> {
+    let Some(layer) = layer else { return tool.execute(context) };
+    let cancel = context.cancel.clone();
+    let next = move |context: ToolContext| -> LocalBoxFuture<'static, ToolOutcome> {
+        // Nobody wants the outcome any more.
+        if cancel.is_cancelled() { Box::pin(std::future::pending()) } else { tool.execute(context) }
+    };
+    layer.execute(context, Box::new(next))
 }
 
 fn poll(provider: &Rc<dyn MessageProvider>, queue: Queue) -> EffectFuture {

@@ -15,6 +15,7 @@ use crate::host::cancel::CancelToken;
 use crate::host::isolate::guard;
 use crate::host::tool::{ChildRun, Progress, ToolOutcome, Updates};
 use crate::machine::{EffectId, Reply};
+use crate::rules::answer::Answer;
 use crate::rules::stream::AssistantMessageEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
 
@@ -216,6 +217,17 @@ impl Tasks {
         let Some(child) = tool.updates.child() else { return Vec::new() };
         child.close(reason);
         std::iter::from_fn(|| tool.updates.take()).collect()
+    }
+
+    /// Gives an answer to a question to the tool that asked it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn answer(&mut self, id: EffectId, number: u64, answer: Answer) {
+        if let Some(task) = self.tasks.get(&id)
+            && let EffectFuture::Tool(tool) = &task.work
+        {
+            tool.updates.answer(number, answer);
+        }
     }
 
     /// Returns progress that a tool has reported and nobody has read yet.

@@ -89,7 +89,7 @@ impl Step<'_> {
     /// Gives a call a question with an id that no other question has.
     #[inline(never)]
     fn new_question(&self, batch: &mut Batch, place: usize) -> String {
-        let mut id = guard(|| Ok((self.rules.new_id)())).unwrap_or_default();
+        let mut id = self.new_id();
         // A host whose ids are not unique: at least no two questions of a batch share one.
         while id.is_empty() || batch.questions.contains(&id) {
             id.push('+');
@@ -177,26 +177,6 @@ impl Step<'_> {
             }
             None => {}
         }
-    }
-
-    /// Answers questions by their ids.
-    #[inline(never)]
-    pub(super) fn answer_questions(&mut self, answers: Vec<(String, ToolDecision)>) {
-        let mut decisions = Vec::with_capacity(answers.len());
-        for (id, decision) in answers {
-            let call = match &self.state.phase {
-                Phase::Dispatching(batch) => batch.call_asked(&id),
-                _ => None,
-            };
-            match call {
-                Some(call) => decisions.push((call.block.call_id.clone(), decision)),
-                None => {
-                    let reason = ["no open question has the id ", &id].concat();
-                    return self.emit(AgentEvent::CommandRefused { id: Some(id), call_id: None, reason });
-                }
-            }
-        }
-        self.resolve_by_command(decisions);
     }
 
     #[inline(never)]

@@ -15,6 +15,7 @@ use super::children::ChildState;
 use super::input::Reply;
 use super::output::EffectId;
 use super::phase::StoredAnswer;
+use super::questions::OpenAsk;
 
 /// The calls of one answer.
 #[derive(Debug)]
@@ -84,6 +85,12 @@ pub(crate) struct BatchCall {
     pub(crate) announced: bool,
     /// Whether a tool ran, so that the hooks are called.
     pub(crate) executed: bool,
+    /// Its tool's open questions.
+    pub(crate) asks: Vec<OpenAsk>,
+    /// When its time is over, if it has a limit and runs.
+    pub(crate) times_out: u64,
+    /// How much time it has left, in milliseconds, while it waits for a person.
+    pub(crate) time_left: Option<u64>,
     /// What is known of the agent that runs inside it.
     pub(crate) child: Option<Box<ChildState>>,
     /// The index of the tool, once it was looked up.
@@ -129,6 +136,9 @@ pub(super) fn new_batch(answer: StoredAnswer) -> Batch {
             given: None,
             announced: false,
             executed: false,
+            asks: Vec::new(),
+            times_out: 0,
+            time_left: None,
             child: None,
             tool: 0,
         });
@@ -216,10 +226,10 @@ impl Batch {
 }
 
 impl BatchCall {
-    /// Whether an agent runs inside the call that waits for a decision.
-    fn asks_people(&self) -> bool {
+    /// Whether its tool, or an agent inside it, waits for a person.
+    pub(super) fn asks_people(&self) -> bool {
         matches!(self.status, CallStatus::Running(..))
-            && self.child.as_ref().is_some_and(|child| !child.questions.is_empty())
+            && (!self.asks.is_empty() || self.child.as_ref().is_some_and(|child| !child.questions.is_empty()))
     }
 
     /// The arguments as the tool receives them.

@@ -3,11 +3,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::rules::budget::{Account, Accounts, Books, OnExceed, Reached, Spent};
+use crate::rules::answer::Answer;
+use crate::rules::budget::{Account, Accounts, Amounts, Books, KINDS, Ledger, OnExceed};
 use crate::rules::stream::{StreamOptions, ToolChoice};
-use crate::words::event::{AgentEvent, BudgetKind, BudgetState, RunStopReason};
+use crate::words::event::{AgentEvent, BudgetKind, BudgetState, DecisionSource, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
+use crate::words::question::{Question, QuestionKind, ReachedLimit};
 
+use super::phase::Phase;
 use super::state::LoopState;
 use super::step::Step;
 
@@ -17,19 +20,32 @@ const WRAP_UP: &str = "The budget of this run is used up. Answer now with what t
 /// How long the answer of the last call may be, in tokens.
 const LAST_ANSWER: u64 = 1_024;
 
+/// A call of a tool.
+const ONE_CALL: Amounts = Amounts { usd: 0, tokens: 0, tool_calls: 1, turns: 0, ms: 0 };
+
 /// What a run has used, and what it has told of it.
 #[derive(Debug, Default)]
 pub(crate) struct Spending {
     pub(crate) books: Rc<RefCell<Books>>,
     /// What earlier runs of the agent have used.
-    pub(crate) earlier: Spent,
+    pub(crate) earlier: Ledger,
     /// The budgets of the runs around this one.
     pub(crate) around: Accounts,
     /// What the call in progress is expected to use.
-    reserved: Spent,
+    reserved: Amounts,
     pub(crate) told: Vec<(BudgetKind, BudgetState)>,
+    /// Whether a call of a tool was refused since a model was called last.
+    pub(crate) has_refused_call: bool,
     /// Whether the next answer, or the one in progress, is the last.
     pub(crate) is_wrapping_up: bool,
+}
+
+/// Whether there is room in the budgets for the next call of a model.
+enum Room {
+    Enough,
+    None,
+    /// There is none, and a person is to be asked.
+    Asked(ReachedLimit),
 }
 
 impl LoopState {
@@ -39,7 +55,7 @@ impl LoopState {
     }
 
     /// What the run has used; `now` is the time.
-    pub(crate) fn spent(&self, now: u64) -> Spent {
+    pub(crate) fn spent(&self, now: u64) -> Amounts {
         let mut spent = self.spending.books.borrow().spent;
         spent.ms = self.timing.restored.unwrap_or(now.saturating_sub(self.timing.began));
         spent
@@ -70,7 +86,7 @@ impl Step<'_> {
     /// Counts what a call of a model has used.
     pub(super) fn count(&mut self, usage: &Usage) {
         self.state.tally.usage.add(usage);
-        self.spend(&Spent::of(usage));
+        self.spend(&Amounts::of(usage));
         if self.has_budget() {
             self.release();
         }
@@ -84,7 +100,7 @@ impl Step<'_> {
     }
 
     /// Counts what was used in all budgets.
-    pub(super) fn spend(&mut self, spent: &Spent) {
+    pub(super) fn spend(&mut self, spent: &Amounts) {
         self.state.spending.books.borrow_mut().spent.add(spent);
         self.state.spending.around.0.iter().for_each(|account| account.spend(spent));
     }
@@ -97,25 +113,96 @@ impl Step<'_> {
         }
     }
 
-    /// A turn is about to call the model. Returns why the run ends instead, if it does.
-    pub(super) fn check_budget(&mut self) -> Option<RunStopReason> {
-        if self.state.spending.is_wrapping_up {
-            return Some(RunStopReason::Budget);
-        }
-        if self.has_budget() { self.check_accounts() } else { None }
+    /// A turn is about to call the model. Returns whether it may; if not, the run ends, or a person is asked.
+    pub(super) fn has_room(&mut self) -> bool {
+        let is_limited = self.state.spending.is_wrapping_up || self.has_budget();
+        !is_limited || self.seek_room()
     }
 
     #[cold]
     #[inline(never)]
-    fn check_accounts(&mut self) -> Option<RunStopReason> {
-        self.keep_accounts();
-        let expected = Spent { turns: 1, ..self.expected() };
-        let on_exceed = self.find_exceeded(&expected)?;
-        if on_exceed != OnExceed::WrapUp {
-            return Some(RunStopReason::Budget);
+    fn seek_room(&mut self) -> bool {
+        match self.check_accounts() {
+            Room::Enough => return true,
+            Room::None => self.stop_before_call(RunStopReason::Budget),
+            Room::Asked(limit) => self.ask_for_more(limit),
         }
-        self.state.spending.is_wrapping_up = true;
-        None
+        false
+    }
+
+    fn check_accounts(&mut self) -> Room {
+        if self.state.spending.is_wrapping_up {
+            return Room::None;
+        }
+        self.keep_accounts();
+        if std::mem::take(&mut self.state.spending.has_refused_call)
+            && let Some((limit, OnExceed::Ask)) = self.find_exceeded(&ONE_CALL)
+        {
+            return Room::Asked(limit);
+        }
+        let expected = Amounts { turns: 1, ..self.expected() };
+        match self.find_exceeded(&expected) {
+            None => Room::Enough,
+            Some((_, OnExceed::Stop)) => Room::None,
+            Some((limit, OnExceed::Ask)) => Room::Asked(limit),
+            Some((_, OnExceed::WrapUp)) => {
+                self.state.spending.is_wrapping_up = true;
+                Room::Enough
+            }
+        }
+    }
+
+    /// Asks a person whether more may be used.
+    fn ask_for_more(&mut self, limit: ReachedLimit) {
+        let id = self.new_id();
+        let what = limit.kind.as_str();
+        let message = ["the budget has no room for the next call: `", what, "`"];
+        let question = Box::new(Question {
+            message: Some(message.concat()),
+            limit: Some(limit),
+            ..Question::new(QuestionKind::Budget, id, self.now)
+        });
+        self.emit(AgentEvent::QuestionAsked { question: question.clone() });
+        self.state.phase = Phase::Questioned(question);
+    }
+
+    /// A person has answered whether more may be used.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn answer_budget(&mut self, answer: Answer) {
+        let question = match std::mem::take(&mut self.state.phase) {
+            Phase::Questioned(question) => question,
+            phase => return self.state.phase = phase,
+        };
+        let by = if answer == Answer::Cancel { DecisionSource::Abort } else { DecisionSource::Command };
+        self.resolved(&question, answer.is_positive(), by);
+        let Answer::Raise(amounts) = answer else { return self.stop_before_call(RunStopReason::Budget) };
+        self.raise(&amounts);
+        self.append_arrived();
+        if std::mem::take(&mut self.state.turn.is_restored) {
+            // Whatever was chosen for the turn is no data, so it is asked again.
+            return self.choose(Phase::Preparing { effect: 0, overflow: false });
+        }
+        self.pre_turn();
+    }
+
+    /// Raises the limits of the budget that has no room.
+    fn raise(&mut self, amounts: &Amounts) {
+        let of_model = Amounts { turns: 1, ..self.expected() };
+        let accounts = self.accounts();
+        let mut asking = accounts.iter().filter(|account| account.on_exceed() == OnExceed::Ask);
+        let is_full = |account: &&Account| {
+            account.exceeded_by(&of_model, self.now).or(account.exceeded_by(&ONE_CALL, self.now)).is_some()
+        };
+        let Some(account) = asking.clone().find(is_full).or(asking.next()) else { return };
+        account.raise(amounts);
+        for kind in KINDS.into_iter().filter(|kind| amounts.part(*kind) > 0) {
+            // What was told is told again when it happens again.
+            self.state.spending.told.retain(|(told, _)| *told != kind);
+            if let Some(ReachedLimit { kind, used, limit }) = account.standing(kind, self.now) {
+                self.emit(AgentEvent::Budget { state: BudgetState::Raised, kind, used, limit });
+            }
+        }
     }
 
     /// Whether there is no room for another attempt, or for a summary, after one that has used so much.
@@ -127,15 +214,15 @@ impl Step<'_> {
     #[inline(never)]
     fn is_too_much(&mut self, used: &Usage) -> bool {
         let mut expected = self.expected();
-        expected.add(&Spent::of(used));
+        expected.add(&Amounts::of(used));
         self.find_exceeded(&expected).is_some()
     }
 
     /// Tells the listeners of a limit that would be exceeded. Returns what happens then: what the run's own budget says, and
-    /// an end if it is that of a run around it.
+    /// an end if it is that of a run around it, unless a person is to be asked.
     #[cold]
     #[inline(never)]
-    fn find_exceeded(&mut self, expected: &Spent) -> Option<OnExceed> {
+    fn find_exceeded(&mut self, expected: &Amounts) -> Option<(ReachedLimit, OnExceed)> {
         let own = usize::from(self.rules.budget.is_some());
         let accounts = self.accounts();
         let mut found = None;
@@ -144,26 +231,29 @@ impl Step<'_> {
                 self.warn(account);
             }
             if let (None, Some(reached)) = (&found, account.exceeded_by(expected, self.now)) {
-                let on_exceed = if at < own { account.on_exceed() } else { OnExceed::Stop };
+                let on_exceed = match account.on_exceed() {
+                    OnExceed::WrapUp if at >= own => OnExceed::Stop,
+                    on_exceed => on_exceed,
+                };
                 found = Some((reached, on_exceed));
             }
         }
         let (reached, on_exceed) = found?;
         self.tell(BudgetState::Exceeded, reached);
-        Some(on_exceed)
+        Some((reached, on_exceed))
     }
 
     #[cold]
     #[inline(never)]
     fn warn(&mut self, account: &Account) {
-        let warnings: Vec<Reached> = account.warnings(self.now).collect();
+        let warnings: Vec<ReachedLimit> = account.warnings(self.now).collect();
         warnings.into_iter().for_each(|reached| self.tell(BudgetState::Warn, reached));
     }
 
     #[cold]
     #[inline(never)]
-    fn tell(&mut self, state: BudgetState, reached: Reached) {
-        let Reached { kind, used, limit } = reached;
+    fn tell(&mut self, state: BudgetState, reached: ReachedLimit) {
+        let ReachedLimit { kind, used, limit } = reached;
         let told = &mut self.state.spending.told;
         if !told.contains(&(kind, state)) {
             told.push((kind, state));
@@ -174,9 +264,9 @@ impl Step<'_> {
     /// What the next call is expected to use: what it reads, and as much as its answer may have, or the last one had.
     #[cold]
     #[inline(never)]
-    fn expected(&self) -> Spent {
+    fn expected(&self) -> Amounts {
         if !self.accounts().iter().any(Account::needs_estimate) {
-            return Spent::default();
+            return Amounts::default();
         }
         let last = self.state.history.messages().iter().rev().take(16).find_map(|message| match message {
             AgentMessage::Assistant(answer) => Some(answer.usage.output),
@@ -186,7 +276,7 @@ impl Step<'_> {
         let mut usage = Usage { input: self.expected_input(), output, ..Usage::default() }.totalled();
         let price = self.rules.models.first().and_then(|model| model.price);
         usage.cost = price.map(|price| price.of(&usage));
-        Spent::of(&usage)
+        Amounts::of(&usage)
     }
 
     /// A call of a model begins: nobody else may use what it is expected to.
@@ -209,18 +299,18 @@ impl Step<'_> {
         if is_again {
             return true;
         }
-        let one = Spent { tool_calls: 1, ..Spent::default() };
-        if self.has_budget() && self.is_one_too_many(&one) {
+        if self.has_budget() && self.is_one_too_many() {
             return false;
         }
-        self.spend(&one);
+        self.spend(&ONE_CALL);
         true
     }
 
     #[cold]
     #[inline(never)]
-    fn is_one_too_many(&mut self, one: &Spent) -> bool {
-        let exceeded = self.accounts().iter().find_map(|account| account.exceeded_by(one, self.now));
+    fn is_one_too_many(&mut self) -> bool {
+        let exceeded = self.accounts().iter().find_map(|account| account.exceeded_by(&ONE_CALL, self.now));
+        self.state.spending.has_refused_call |= exceeded.is_some();
         exceeded.into_iter().for_each(|reached| self.tell(BudgetState::Exceeded, reached));
         exceeded.is_some()
     }

@@ -2,10 +2,10 @@
 
 use crate::data::json::{FromJson, Map, RawJson, ToJson, Value};
 use crate::host::tool::ChildEvent;
-use crate::rules::budget::Spent;
+use crate::rules::budget::Amounts;
 use crate::words::event::{AgentEvent, DecisionSource};
 use crate::words::message::Usage;
-use crate::words::question::Question;
+use crate::words::question::{Question, QuestionKind};
 
 use super::batch::{Batch, CallStatus};
 use super::phase::Phase;
@@ -22,8 +22,15 @@ pub(crate) struct ChildState {
 }
 
 /// The events of a sub-agent that say something to the run around it.
-const TELLING: [&str; 5] =
-    ["message_end", "agent_end", "tool_approval_requested", "tool_approval_resolved", "run_resumed"];
+const TELLING: [&str; 7] = [
+    "message_end",
+    "agent_end",
+    "tool_approval_requested",
+    "tool_approval_resolved",
+    "question_asked",
+    "question_resolved",
+    "run_resumed",
+];
 
 impl Step<'_> {
     #[cold]
@@ -34,8 +41,12 @@ impl Step<'_> {
         let shares_budget = child.shares_budget;
         let (usage, events) = take_event(&call.block.call_id, state, child);
         self.state.count_child(&usage, shares_budget);
-        let asks = matches!(events.last(), Some(AgentEvent::ToolApprovalRequested { .. }));
+        let asks = matches!(
+            events.last(),
+            Some(AgentEvent::ToolApprovalRequested { .. } | AgentEvent::QuestionAsked { .. })
+        );
         events.into_iter().for_each(|event| self.emit(event));
+        self.watch_time(batch, place);
         if asks && batch.waits_for_people() {
             self.steer_if_any(batch);
         }
@@ -48,7 +59,7 @@ impl LoopState {
         self.tally.usage.add(usage);
         self.tally.children.add(usage);
         if !shares_budget {
-            let spent = Spent::of(usage);
+            let spent = Amounts::of(usage);
             self.spending.books.borrow_mut().spent.add(&spent);
             self.spending.around.0.iter().for_each(|account| account.spend(&spent));
         }
@@ -133,16 +144,12 @@ fn take_event(call_id: &str, state: &mut ChildState, child: ChildEvent) -> (Usag
     match told {
         _ if !is_direct => {}
         Told::Asked(mut asked) => {
-            if let AgentEvent::ToolApprovalRequested { id, path: of, .. }
-            | AgentEvent::ToolApprovalResolved { id, path: of, .. } = &mut *asked
-            {
+            if let Some((id, of, is_open)) = question_in(&mut asked) {
                 is_about_others = !of.is_empty();
                 *of = path(std::mem::take(of));
                 state.questions.retain(|(_, open)| open != id);
-                if let (AgentEvent::ToolApprovalRequested { id, path, .. }, false) =
-                    (&*asked, keeps_questions)
-                {
-                    state.questions.push((path.clone(), id.clone()));
+                if is_open && !keeps_questions {
+                    state.questions.push((of.clone(), id.clone()));
                 }
             }
             question = Some(*asked).filter(|_| !keeps_questions);
@@ -185,8 +192,9 @@ impl Told {
             }
             "agent_end" => Told::End(usage(event.get("usage"))),
             "run_resumed" => {
-                let open = event.get("pendingApprovals").map(Vec::from_json);
-                Told::Resumed(open.and_then(Result::ok).unwrap_or_default())
+                let open = |key: &str| event.get(key).and_then(|list| Vec::from_json(list).ok());
+                let lists = ["pendingApprovals", "pendingQuestions"].into_iter().filter_map(open);
+                Told::Resumed(lists.flatten().collect())
             }
             _ => question_event(&event).map_or(Told::Nothing, |event| Told::Asked(Box::new(event))),
         }
@@ -200,8 +208,30 @@ fn kind_of(event: &str) -> Option<&'static str> {
     TELLING.into_iter().find(|telling| kind.strip_prefix(*telling).is_some_and(|rest| rest.starts_with('"')))
 }
 
+/// Returns the question that an event is about: its id, its path, and whether it is open.
+fn question_in(event: &mut AgentEvent) -> Option<(&String, &mut Vec<String>, bool)> {
+    match event {
+        AgentEvent::ToolApprovalRequested { id, path, .. } => Some((id, path, true)),
+        AgentEvent::QuestionAsked { question } => {
+            let Question { id, path, .. } = question.as_mut();
+            Some((id, path, true))
+        }
+        AgentEvent::ToolApprovalResolved { id, path, .. } | AgentEvent::QuestionResolved { id, path, .. } => {
+            Some((id, path, false))
+        }
+        _ => None,
+    }
+}
+
 /// Reads an event about a question.
 fn question_event(event: &Value) -> Option<AgentEvent> {
+    if event.text_at("type") == Some("question_asked") {
+        let question = Question::from_json(event).ok()?;
+        return Some(AgentEvent::QuestionAsked { question: Box::new(question) });
+    }
+    if event.text_at("type") == Some("question_resolved") {
+        return resolved_event(event);
+    }
     let (id, call_id) = (event.owned_at("id")?, event.owned_at("callId")?);
     let tool_name = event.owned_at("toolName").unwrap_or_default();
     let path =
@@ -214,6 +244,18 @@ fn question_event(event: &Value) -> Option<AgentEvent> {
     let by = event.text_at("by").and_then(DecisionSource::from_word)?;
     let approved = event.flag_at("approved").unwrap_or_default();
     Some(AgentEvent::ToolApprovalResolved { id, call_id, tool_name, approved, by, path })
+}
+
+fn resolved_event(event: &Value) -> Option<AgentEvent> {
+    let path = event.list_at("path").iter().filter_map(|call_id| call_id.as_str().map(str::to_owned));
+    Some(AgentEvent::QuestionResolved {
+        id: event.owned_at("id")?,
+        kind: QuestionKind::from_word(event.text_at("kind")?)?,
+        call_id: event.owned_at("callId"),
+        accepted: event.flag_at("accepted").unwrap_or_default(),
+        by: DecisionSource::from_word(event.text_at("by")?)?,
+        path: path.collect(),
+    })
 }
 
 /// Returns what the agent in a checkpoint had said last.

@@ -191,7 +191,7 @@ impl Step<'_> {
     }
 
     /// Handles one call after the other, whether it runs or not.
-    fn is_in_order(&self) -> bool {
+    pub(super) fn is_in_order(&self) -> bool {
         matches!(self.rules.tool_execution, ToolExecutionPolicy::Sequential)
             && self.gate() == ApprovalGate::Prefix
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::host::ports::HookCall;
 use crate::words::error::{ErrorInfo, ErrorKind};
-use crate::words::event::{AgentEvent, RunStopReason, TurnEndReason};
+use crate::words::event::{AgentEvent, DecisionSource, RunStopReason, TurnEndReason};
 use crate::words::message::{AgentMessage, ContentBlock, MessageStopReason, Usage};
 
 use super::output::Effect;
@@ -58,6 +58,10 @@ impl Step<'_> {
             | Phase::Preparing { effect, .. }
             | Phase::Compacting { effect } => {
                 self.cancel(effect);
+                self.stop_message(error);
+            }
+            Phase::Questioned(question) => {
+                self.resolved(&question, false, DecisionSource::Abort);
                 self.stop_message(error);
             }
             Phase::Inferring(inference) => self.interrupt_inference(*inference, error),

@@ -20,6 +20,7 @@ impl Step<'_> {
     pub(super) fn execute(&mut self, batch: &mut Batch, place: usize, announce: Option<AgentEvent>) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
+        let limit = limit.or(self.rules.timeouts.tool);
         let effect = Effect::Execute {
             tool: call.tool,
             call_id: call.block.call_id.as_str().into(),
@@ -28,12 +29,13 @@ impl Step<'_> {
         call.executed = true;
         let effect = self.start_announced(effect, announce);
         batch.effects.insert(effect, place);
-        let timer = limit.or(self.rules.timeouts.tool).map(|ms| self.start(Effect::Sleep { ms }));
+        let timer = limit.map(|ms| self.start(Effect::Sleep { ms }));
         if let Some(timer) = timer {
             batch.effects.insert(timer, place);
         }
         if let Some(call) = batch.calls.get_mut(place) {
             call.status = CallStatus::Running(effect, timer);
+            call.times_out = self.now.saturating_add(limit.unwrap_or_default());
         }
     }
 
@@ -90,6 +92,7 @@ impl Step<'_> {
                         self.emit(AgentEvent::ToolExecutionUpdate { call_id, tool_name, update });
                     }
                     Progress::Event(event) => self.child_event(batch, place, event),
+                    Progress::Ask(asking) => self.ask_person(batch, place, asking),
                 }
             }
             Reply::Executed(outcome) if running == Some(id) => self.executed(batch, place, outcome)?,

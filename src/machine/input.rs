@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::host::config::SteeringTime;
 use crate::host::ports::{Compaction, TurnChoice};
 use crate::host::tool::{Progress, ToolOutcome};
+use crate::rules::answer::Answer;
 use crate::rules::approval::ToolDecision;
 use crate::rules::policy::Transform;
 use crate::rules::stream::AssistantMessageEvent;
@@ -69,7 +70,7 @@ pub enum AgentCommand {
     /// A message to read when the run would otherwise end.
     FollowUp(Letter),
     /// Answers to questions, each with the id of the question: all of them are applied, or none.
-    Resolve(Vec<(String, ToolDecision)>),
+    Resolve(Vec<(String, Answer)>),
     /// A decision that the agent refused: the listeners are told.
     Refuse {
         /// The id of the question, if the decision named one.

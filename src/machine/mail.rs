@@ -1,6 +1,7 @@
 //! Commands and letters of the host.
 
 use crate::host::config::SteeringTime;
+use crate::rules::answer::Answer;
 use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, ContentBlock, UserMessage};
 
@@ -53,6 +54,10 @@ impl Step<'_> {
 
     /// A decision that only a command could bring will never come.
     pub(super) fn leave_nobody_waiting(&mut self) {
+        self.cancel_asks();
+        if let Phase::Questioned(_) = self.state.phase {
+            return self.answer_budget(Answer::Cancel);
+        }
         if self.state.approvals.is_waiting_for_user() {
             self.abort(&"nobody is left to decide about the calls".into());
         }

@@ -106,6 +106,7 @@ mod plan;
 mod policies;
 mod poll;
 mod prepare;
+mod questions;
 mod recheck;
 mod request;
 mod resume;

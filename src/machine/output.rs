@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::data::json::RawJson;
 use crate::host::ports::{ApprovalRequest, HookCall};
+use crate::rules::answer::Answer;
 use crate::rules::stream::ModelRequest;
 use crate::words::event::AgentEvent;
 
@@ -29,6 +30,15 @@ pub enum Output {
     },
     /// Drop an effect, even if it has not started yet.
     Cancel(EffectId),
+    /// An answer to a question of a running tool.
+    Answer {
+        /// The effect of the tool.
+        id: EffectId,
+        /// The number of the question among those of the call.
+        number: u64,
+        /// The answer.
+        answer: Answer,
+    },
     /// What became of a letter.
     Receipt(u64, Receipt),
 }

@@ -8,6 +8,7 @@ use crate::rules::stream::{Assembler, CallFault, ModelRequest};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::RunStopReason;
 use crate::words::message::{AssistantMessage, ContentBlock, MessageStopReason, Usage};
+use crate::words::question::Question;
 
 use super::batch::Batch;
 use super::input::{Queue, Reply};
@@ -26,6 +27,8 @@ pub(crate) enum Phase {
     Preparing { effect: EffectId, overflow: bool },
     /// The compaction engine is running.
     Compacting { effect: EffectId },
+    /// There is no room in a budget, and a person is asked.
+    Questioned(Box<Question>),
     /// The model is being called.
     Inferring(Box<Inference>),
     /// Tools are approved and run.
@@ -148,7 +151,7 @@ impl LoopState {
         let of_some =
             |effect: Option<EffectId>, is_kind: bool| effect.is_none_or(|effect| of(effect, is_kind));
         let in_phase = match &self.phase {
-            Phase::Idle | Phase::Ended { .. } => true,
+            Phase::Idle | Phase::Questioned(_) | Phase::Ended { .. } => true,
             Phase::Choosing { effect, .. } => of(*effect, matches!(reply, Reply::Chosen(_))),
             Phase::Preparing { effect, .. } => of(*effect, matches!(reply, Reply::Prepared(_))),
             Phase::Compacting { effect } => of(*effect, matches!(reply, Reply::Compacted(_))),

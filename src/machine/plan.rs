@@ -96,7 +96,12 @@ impl Step<'_> {
         };
         let is_refused = self.state.spending.is_wrapping_up && !batch.is_answer;
         if is_refused || !self.may_call_tool(call.announced) {
-            return self.settle(batch, place, ToolResultCause::Budget, "");
+            self.settle(batch, place, ToolResultCause::Budget, "");
+            if self.is_in_order() {
+                // The next call waits for its turn.
+                self.completed(batch);
+            }
+            return;
         }
         let Some(call) = batch.calls.get(place) else { return };
         batch.running += 1;

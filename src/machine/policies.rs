@@ -29,8 +29,8 @@ impl Step<'_> {
         if self.is_out_of_turns() {
             return self.stop_before_call(RunStopReason::MaxTurns);
         }
-        if let Some(reason) = self.check_budget() {
-            return self.stop_before_call(reason);
+        if !self.has_room() {
+            return;
         }
         let mut policies = self.rules.pre_turn.iter();
         let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));
@@ -44,7 +44,7 @@ impl Step<'_> {
         self.call_model();
     }
 
-    fn stop_before_call(&mut self, reason: RunStopReason) {
+    pub(super) fn stop_before_call(&mut self, reason: RunStopReason) {
         self.state.turn.open = false;
         self.emit(AgentEvent::TurnEnd {
             turn_index: self.state.tally.turn_index,

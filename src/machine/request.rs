@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::host::isolate::guard;
-use crate::rules::budget::Spent;
+use crate::rules::budget::Amounts;
 use crate::rules::context::{SameRole, estimate_tokens, hygiene, shown};
 use crate::rules::stream::{ModelRequest, StreamOptions, ToolChoice};
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -179,12 +179,17 @@ impl Step<'_> {
         Rc::new(StreamOptions { tool_choice: Some(ToolChoice::Auto), ..options.as_ref().clone() })
     }
 
-    fn announce(&mut self, request: &ModelRequest) {
+    /// Tells the listeners if the host has switched the model since the last request.
+    pub(super) fn note_model(&mut self, request: &ModelRequest) {
         let before = self.state.provider.model.replace(request.model.clone());
         if let Some(before) = before.filter(|before| *before != request.model) {
             let (from, to) = (before.as_ref().to_owned(), request.model.as_ref().to_owned());
             self.emit(AgentEvent::ModelSwitched { from, to });
         }
+    }
+
+    fn announce(&mut self, request: &ModelRequest) {
+        self.note_model(request);
         if self.rules.include_requests {
             self.emit(AgentEvent::BeforeLlmCall {
                 system_prompt: request.system_prompt.clone(),
@@ -194,7 +199,7 @@ impl Step<'_> {
         }
         self.state.turn.message_open = true;
         self.state.tally.turns += 1;
-        self.spend(&Spent { turns: 1, ..Spent::default() });
+        self.spend(&Amounts { turns: 1, ..Amounts::default() });
         self.emit(AgentEvent::MessageStart);
     }
 }

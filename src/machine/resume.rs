@@ -61,6 +61,7 @@ impl Step<'_> {
             // Its end was not emitted yet.
             Phase::Ended { reason, error } => self.close(reason, error),
             Phase::Preparing { overflow, .. } => self.prepare(overflow),
+            questioned @ Phase::Questioned(_) => self.state.phase = questioned,
             Phase::Compacting { .. } => self.compact(),
             Phase::Inferring(inference) => self.resume_inference(*inference),
             Phase::Dispatching(batch) => self.resume_batch(batch),
@@ -104,7 +105,7 @@ impl Step<'_> {
                 return self.resume_attempt(inference.model, inference.attempt, Some(until));
             }
             AttemptStage::Cut(cut) => {
-                let usage = self.estimated(inference.model, &cut.usage, &|| cut.content.clone());
+                let usage = self.estimated(inference.model, &cut.usage, false, &|| cut.content.clone());
                 self.count(&usage);
                 if cut.shown {
                     let reason = "the process ended while the answer came".to_owned();
@@ -119,6 +120,7 @@ impl Step<'_> {
     /// Continues an attempt from a checkpoint: calls again, after the rest of the delay.
     fn resume_attempt(&mut self, model: usize, attempt: u32, until: Option<u64>) {
         let Some(mut request) = self.new_request() else { return };
+        self.note_model(&request);
         // The chain of models may be shorter now.
         let model = if model < self.rules.models.len() { model } else { 0 };
         self.fit_request(&mut request, model);

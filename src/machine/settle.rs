@@ -101,6 +101,7 @@ impl Step<'_> {
             foreign: None,
         });
         call.result = Some(result.clone());
+        let asks = std::mem::take(&mut call.asks);
         match status {
             CallStatus::Asked(effect) => self.drop_effect(batch, effect),
             CallStatus::BeforeHook(effect) => {
@@ -115,6 +116,9 @@ impl Step<'_> {
             CallStatus::Waiting | CallStatus::Ready | CallStatus::Done => {}
         }
         self.commit(batch);
+        if !asks.is_empty() {
+            self.close_asks(asks);
+        }
         self.emit(AgentEvent::ToolExecutionEnd { result });
         self.call_after_hooks(batch);
     }

@@ -143,6 +143,8 @@ pub(crate) struct Turn {
     pub(crate) chosen_view: Option<Vec<AgentMessage>>,
     /// The transformers' view of the history, for this turn's request.
     pub(crate) view: Option<Vec<AgentMessage>>,
+    /// Whether it was read from a checkpoint, and what holds for it was not chosen again.
+    pub(crate) is_restored: bool,
     /// Where the messages for this turn begin in `new_messages`; used by the policies before the call.
     pub(crate) fresh_from: Option<usize>,
     /// The index of the model called last.
@@ -272,7 +274,11 @@ impl LoopState {
 
     /// Returns the open questions, in the order in which they were asked.
     pub fn questions(&self) -> Vec<Question> {
-        let Phase::Dispatching(batch) = &self.phase else { return Vec::new() };
+        let batch = match &self.phase {
+            Phase::Dispatching(batch) => batch,
+            Phase::Questioned(question) => return vec![question.as_ref().clone()],
+            _ => return Vec::new(),
+        };
         let mut questions = Vec::new();
         for call in &batch.calls {
             let entry = self.approvals.entry(&call.block.call_id);
@@ -282,6 +288,7 @@ impl LoopState {
             {
                 questions.push(Question::about(call.effective().into_owned(), asked.id.clone(), asked.at));
             }
+            questions.extend(call.asks.iter().map(|open| open.question.as_ref().clone()));
         }
         questions
     }
@@ -294,6 +301,20 @@ impl LoopState {
     /// Returns the session state.
     pub fn session(&self) -> &SessionState {
         &self.session
+    }
+
+    /// The attempt that is being made to call the model, counted from 1.
+    pub(crate) fn attempt(&self) -> u32 {
+        match &self.phase {
+            Phase::Inferring(inference) => inference.attempt,
+            _ => 1,
+        }
+    }
+
+    /// Whether running tools wait for answers.
+    pub(crate) fn has_asks(&self) -> bool {
+        let Phase::Dispatching(batch) = &self.phase else { return false };
+        batch.calls.iter().any(|call| !call.asks.is_empty())
     }
 
     /// Whether the run is over.

@@ -16,8 +16,8 @@ impl Step<'_> {
         if is_told || told.estimated || error.is_some_and(was_refused) {
             return;
         }
-        let content = || streaming.assembler.clone().partial();
-        streaming.assembler.usage = self.estimated(model, &told, &content);
+        let content = || streaming.assembler.clone().written();
+        streaming.assembler.usage = self.estimated(model, &told, error.is_none(), &content);
     }
 
     /// A usage of which a part may be missing, with that part estimated.
@@ -27,6 +27,7 @@ impl Step<'_> {
         &self,
         model: usize,
         told: &Usage,
+        is_whole: bool,
         content: &dyn Fn() -> Vec<ContentBlock>,
     ) -> Usage {
         let Some(name) = self.rules.models.get(model).filter(|name| name.estimates_usage) else {
@@ -36,7 +37,7 @@ impl Step<'_> {
         if told.input == 0 && told.cache_read == 0 && told.cache_write == 0 {
             usage.input = self.expected_input();
         }
-        let output = tokens_of_answer(&content(), self.state.history.messages());
+        let output = tokens_of_answer(&content(), self.state.history.messages(), &name.id, is_whole);
         // Some wires tell how much there is so far, others only how much there was at the start.
         if told.output < output / 2 {
             usage.output = output;

@@ -7,6 +7,7 @@ use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
 use crate::words::event::BudgetKind;
 use crate::words::message::Usage;
 use crate::words::price::{Cost, read_cost, write_cost};
+use crate::words::question::ReachedLimit;
 
 /// How much may be used. What is not set has no limit. Checked before every call of a model, with what the call is expected
 /// to use, and before every call of a tool. Sub-agents use the budgets of the agents around them.
@@ -54,6 +55,8 @@ pub enum OnExceed {
     /// One last call, in which the model may call no tools and is asked to answer with what there is. It may exceed the
     /// budget.
     WrapUp,
+    /// A person is asked, who may allow more; otherwise the run ends.
+    Ask,
 }
 
 /// What a budget is for.
@@ -96,6 +99,7 @@ impl FromJson for Budget {
             warn_at: value.get("warnAt").and_then(percent).unwrap_or(80),
             on_exceed: match value.text_at("onExceed") {
                 Some("wrap_up") => OnExceed::WrapUp,
+                Some("ask") => OnExceed::Ask,
                 _ => OnExceed::Stop,
             },
             scope: match value.text_at("scope") {
@@ -106,22 +110,27 @@ impl FromJson for Budget {
     }
 }
 
-/// What was used of each kind.
+/// An amount of each kind that a budget limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spent {
-    pub(crate) usd: Cost,
-    pub(crate) tokens: u64,
-    pub(crate) tool_calls: u64,
-    pub(crate) turns: u64,
-    pub(crate) ms: u64,
+pub struct Amounts {
+    /// Money.
+    pub usd: Cost,
+    /// Tokens.
+    pub tokens: u64,
+    /// Calls of tools.
+    pub tool_calls: u64,
+    /// Turns that call a model.
+    pub turns: u64,
+    /// Milliseconds.
+    pub ms: u64,
 }
 
-impl Spent {
+impl Amounts {
     pub(crate) fn of(usage: &Usage) -> Self {
-        Spent { usd: usage.cost.unwrap_or_default(), tokens: usage.total, ..Spent::default() }
+        Amounts { usd: usage.cost.unwrap_or_default(), tokens: usage.total, ..Amounts::default() }
     }
 
-    pub(crate) fn add(&mut self, other: &Spent) {
+    pub(crate) fn add(&mut self, other: &Amounts) {
         self.usd = self.usd.saturating_add(other.usd);
         self.tokens = self.tokens.saturating_add(other.tokens);
         self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
@@ -129,15 +138,15 @@ impl Spent {
         self.ms = self.ms.saturating_add(other.ms);
     }
 
-    fn without(&self, other: &Spent) -> Self {
-        Spent {
+    fn without(&self, other: &Amounts) -> Self {
+        Amounts {
             usd: self.usd.saturating_sub(other.usd),
             tokens: self.tokens.saturating_sub(other.tokens),
             ..*self
         }
     }
 
-    fn part(&self, kind: BudgetKind) -> u64 {
+    pub(crate) fn part(&self, kind: BudgetKind) -> u64 {
         match kind {
             BudgetKind::Usd => self.usd,
             BudgetKind::Tokens => self.tokens,
@@ -148,7 +157,7 @@ impl Spent {
     }
 }
 
-impl ToJson for Spent {
+impl ToJson for Amounts {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         write_cost(self.usd, object.key("usd"));
@@ -158,10 +167,10 @@ impl ToJson for Spent {
     }
 }
 
-impl FromJson for Spent {
+impl FromJson for Amounts {
     fn from_json(value: &Value) -> Result<Self, String> {
         let count = |key: &str| value.number_at(key).unwrap_or_default();
-        Ok(Spent {
+        Ok(Amounts {
             usd: value.get("usd").and_then(read_cost).unwrap_or_default(),
             tokens: count("tokens"),
             tool_calls: count("toolCalls"),
@@ -174,10 +183,42 @@ impl FromJson for Spent {
 /// What a run has used, its sub-agents included, and what the calls in progress are expected to use.
 #[derive(Debug, Default)]
 pub(crate) struct Books {
-    pub(crate) spent: Spent,
-    reserved: Spent,
+    pub(crate) spent: Amounts,
+    reserved: Amounts,
+    /// What persons have allowed beyond the limits.
+    pub(crate) raised: Amounts,
     /// When the run began, not counting the time it spent in a checkpoint.
     pub(crate) began: u64,
+}
+
+/// What earlier runs of an agent have used, and what persons have allowed them beyond the limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ledger {
+    pub(crate) spent: Amounts,
+    pub(crate) raised: Amounts,
+}
+
+impl Ledger {
+    /// Adds what a run has used, and what it was allowed.
+    pub(crate) fn add(&mut self, spent: &Amounts, raised: &Amounts) {
+        self.spent.add(spent);
+        self.raised.add(raised);
+    }
+
+    /// Writes what there is as members of a checkpoint.
+    pub(crate) fn write_members(&self, out: &mut ObjectWriter<'_>) {
+        for (key, amounts) in [("spent", &self.spent), ("raised", &self.raised)] {
+            if *amounts != Amounts::default() {
+                out.field(key, amounts);
+            }
+        }
+    }
+
+    /// Reads the members of a checkpoint.
+    pub(crate) fn read(own: &Value) -> Result<Self, String> {
+        let amounts = |key: &str| own.get(key).map_or(Ok(Amounts::default()), Amounts::from_json);
+        Ok(Ledger { spent: amounts("spent")?, raised: amounts("raised")? })
+    }
 }
 
 /// A budget and what was used of it.
@@ -185,28 +226,19 @@ pub(crate) struct Books {
 pub(crate) struct Account {
     budget: Budget,
     books: Rc<RefCell<Books>>,
-    /// What earlier runs have used.
-    earlier: Spent,
+    earlier: Ledger,
 }
 
 /// The budgets that a run shares with the runs around it.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts(pub(crate) Vec<Account>);
 
-/// A limit that is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reached {
-    pub(crate) kind: BudgetKind,
-    pub(crate) used: u64,
-    pub(crate) limit: u64,
-}
-
-const KINDS: [BudgetKind; 5] =
+pub(crate) const KINDS: [BudgetKind; 5] =
     [BudgetKind::Usd, BudgetKind::Tokens, BudgetKind::ToolCalls, BudgetKind::Turns, BudgetKind::Ms];
 
 impl Account {
-    pub(crate) fn new(budget: Budget, books: Rc<RefCell<Books>>, earlier: Spent) -> Self {
-        let earlier = if budget.scope == BudgetScope::Agent { earlier } else { Spent::default() };
+    pub(crate) fn new(budget: Budget, books: Rc<RefCell<Books>>, earlier: Ledger) -> Self {
+        let earlier = if budget.scope == BudgetScope::Agent { earlier } else { Ledger::default() };
         Account { budget, books, earlier }
     }
 
@@ -219,50 +251,64 @@ impl Account {
     }
 
     /// What is used, calls in progress included.
-    fn used(&self, now: u64) -> Spent {
+    fn used(&self, now: u64) -> Amounts {
         let books = self.books.borrow();
-        let mut used = self.earlier;
+        let mut used = self.earlier.spent;
         used.add(&books.spent);
         used.add(&books.reserved);
         used.ms = used.ms.saturating_add(now.saturating_sub(books.began));
         used
     }
 
+    /// What may be used of a kind, if that is limited.
+    fn limit(&self, kind: BudgetKind) -> Option<u64> {
+        let raised = self.earlier.raised.part(kind).saturating_add(self.books.borrow().raised.part(kind));
+        Some(self.budget.limit(kind)?.saturating_add(raised))
+    }
+
+    /// A person allows so much more.
+    pub(crate) fn raise(&self, amounts: &Amounts) {
+        self.books.borrow_mut().raised.add(amounts);
+    }
+
+    /// How it stands with a kind, if that is limited.
+    pub(crate) fn standing(&self, kind: BudgetKind, now: u64) -> Option<ReachedLimit> {
+        Some(ReachedLimit { kind, used: self.used(now).part(kind), limit: self.limit(kind)? })
+    }
+
     /// Returns a limit that would be exceeded by using so much more. Time is over once it is used up.
-    pub(crate) fn exceeded_by(&self, more: &Spent, now: u64) -> Option<Reached> {
+    pub(crate) fn exceeded_by(&self, more: &Amounts, now: u64) -> Option<ReachedLimit> {
         let used = self.used(now);
         KINDS.into_iter().find_map(|kind| {
-            let limit = self.budget.limit(kind)?;
+            let limit = self.limit(kind)?;
             let after = used.part(kind).saturating_add(more.part(kind));
             let is_over =
                 if kind == BudgetKind::Ms { after >= limit } else { more.part(kind) > 0 && after > limit };
             let is_used_up = matches!(kind, BudgetKind::Usd | BudgetKind::Tokens) && used.part(kind) >= limit;
             // A call of a tool is not held up by what a model has used, and a call of a model not by tools.
             let counts = more.tool_calls == 0 || kind == BudgetKind::ToolCalls;
-            (counts && (is_over || is_used_up)).then_some(Reached { kind, used: used.part(kind), limit })
+            (counts && (is_over || is_used_up)).then_some(ReachedLimit { kind, used: used.part(kind), limit })
         })
     }
 
     /// Returns the limits that are nearly reached.
-    pub(crate) fn warnings(&self, now: u64) -> impl Iterator<Item = Reached> {
-        let (used, budget) = (self.used(now), self.budget);
+    pub(crate) fn warnings(&self, now: u64) -> impl Iterator<Item = ReachedLimit> {
         KINDS.into_iter().filter_map(move |kind| {
-            let limit = budget.limit(kind)?;
-            let used = used.part(kind);
-            let near = u128::from(used) * 100 >= u128::from(limit) * u128::from(budget.warn_at);
-            near.then_some(Reached { kind, used, limit })
+            let standing = self.standing(kind, now)?;
+            let (used, limit) = (u128::from(standing.used), u128::from(standing.limit));
+            (used * 100 >= limit * u128::from(self.budget.warn_at)).then_some(standing)
         })
     }
 
-    pub(crate) fn spend(&self, spent: &Spent) {
+    pub(crate) fn spend(&self, spent: &Amounts) {
         self.books.borrow_mut().spent.add(spent);
     }
 
-    pub(crate) fn reserve(&self, expected: &Spent) {
+    pub(crate) fn reserve(&self, expected: &Amounts) {
         self.books.borrow_mut().reserved.add(expected);
     }
 
-    pub(crate) fn release(&self, expected: &Spent) {
+    pub(crate) fn release(&self, expected: &Amounts) {
         let mut books = self.books.borrow_mut();
         books.reserved = books.reserved.without(expected);
     }

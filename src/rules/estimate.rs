@@ -1,5 +1,6 @@
 //! Estimates of tokens, for what no provider has told.
 
+use crate::data::text::contains;
 use crate::rules::stream::ToolSchema;
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock};
 
@@ -15,25 +16,128 @@ const NEWEST: usize = 64;
 /// How many measured answers say how many tokens a text has.
 const MEASURED: usize = 8;
 
-/// The tokens of a text: four bytes of ASCII are one, two of any other script.
-pub(crate) fn tokens_of_text(text: &str) -> u64 {
-    let others = text.bytes().filter(|byte| !byte.is_ascii()).count();
-    long((text.len() - others).div_ceil(4) + others.div_ceil(2))
+/// What a model writes around an answer that nobody sees, in tokens: to end it, and for each call of a tool, which take more
+/// room when there are several.
+#[derive(Clone, Copy)]
+struct Framing {
+    end: u64,
+    call: u64,
+    calls: u64,
 }
 
-/// The tokens of blocks.
-pub(crate) fn tokens_of_blocks(content: &[ContentBlock]) -> u64 {
+impl Framing {
+    /// As the recordings of the families of models show it.
+    fn of(model: &str) -> Self {
+        let is = |family: &str| contains(model, family);
+        match () {
+            () if is("claude") => Framing { end: 3, call: 28, calls: 24 },
+            () if is("gemini") => Framing { end: 0, call: 8, calls: 8 },
+            () if is("gpt-5") => Framing { end: 8, call: 9, calls: 16 },
+            () => Framing { end: 1, call: 9, calls: 16 },
+        }
+    }
+}
+
+/// The tokens of a text. Vocabularies differ, but most of them have the words of English, three digits, and runs of
+/// punctuation; other scripts need more for each letter.
+pub(crate) fn tokens_of_text(text: &str) -> u64 {
+    let (mut tokens, mut tenths) = (0, 0);
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let run = Run::of(first);
+        let length = run.length(rest);
+        tokens += match run {
+            Run::Word => length.div_ceil(LONGEST_WORD),
+            Run::Digits => length.div_ceil(3),
+            Run::Marks => length.div_ceil(3),
+            Run::Lines => 1,
+            Run::Blanks => 0,
+            Run::Other => {
+                // Letters of two bytes are in words, those of three are words; pictures have four.
+                tenths += match length {
+                    2 => 4,
+                    3 => 7,
+                    _ => 20,
+                };
+                0
+            }
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    long(tokens) + u64::div_ceil(tenths, 10)
+}
+
+/// How many letters a word of one token may have.
+const LONGEST_WORD: usize = 7;
+
+/// Letters that belong together.
+#[derive(Clone, Copy, PartialEq)]
+enum Run {
+    Word,
+    Digits,
+    Marks,
+    Lines,
+    Blanks,
+    /// A single letter of another script.
+    Other,
+}
+
+impl Run {
+    fn of(letter: char) -> Self {
+        match letter {
+            letter if !letter.is_ascii() => Run::Other,
+            letter if letter.is_ascii_alphabetic() => Run::Word,
+            letter if letter.is_ascii_digit() => Run::Digits,
+            '\n' | '\t' | '\r' => Run::Lines,
+            letter if letter.is_ascii_whitespace() => Run::Blanks,
+            _ => Run::Marks,
+        }
+    }
+
+    /// How many bytes of the text are of this run.
+    fn length(self, text: &str) -> usize {
+        if self == Run::Other {
+            return text.chars().next().map_or(1, char::len_utf8);
+        }
+        let mut before = b' ';
+        let end = text.bytes().position(|byte| {
+            // A capital letter begins a word: `getWeather`.
+            let begins = byte.is_ascii_uppercase() && before.is_ascii_lowercase();
+            before = byte;
+            let run = Run::of(char::from(byte));
+            begins || (run != self && !(self == Run::Lines && run == Run::Blanks))
+        });
+        end.unwrap_or(text.len())
+    }
+}
+
+/// The tokens of blocks, without what stands around calls.
+fn tokens_in(content: &[ContentBlock]) -> u64 {
     content.iter().fold(0, |sum: u64, block| {
         sum.saturating_add(match block {
             ContentBlock::Text(block) => tokens_of_text(&block.text),
             ContentBlock::Thinking(block) => tokens_of_text(&block.thinking),
             ContentBlock::ToolCall(call) => {
-                PER_PART + tokens_of_text(&call.tool_name) + tokens_of_text(call.arguments.as_str())
+                tokens_of_text(&call.tool_name).saturating_add(tokens_of_text(call.arguments.as_str()))
             }
             ContentBlock::Raw(block) => tokens_of_text(block.as_str()),
             ContentBlock::Image(_) | ContentBlock::File(_) => PICTURE,
         })
     })
+}
+
+/// The tokens of the blocks of a request.
+fn tokens_of_blocks(content: &[ContentBlock]) -> u64 {
+    let is_call = |block: &&ContentBlock| matches!(block, ContentBlock::ToolCall(_));
+    tokens_in(content).saturating_add(long(content.iter().filter(is_call).count()) * PER_PART)
+}
+
+/// The tokens of the blocks of an answer, as a model of this family writes it.
+fn tokens_written(content: &[ContentBlock], model: &str, is_whole: bool) -> u64 {
+    let framing = Framing::of(model);
+    let calls = long(content.iter().filter(|block| matches!(block, ContentBlock::ToolCall(_))).count());
+    let around = calls * if calls > 1 { framing.calls } else { framing.call };
+    tokens_in(content) + around + if is_whole { framing.end } else { 0 }
 }
 
 fn tokens_of_message(message: &AgentMessage) -> u64 {
@@ -70,9 +174,14 @@ fn known_tokens(answer: &AssistantMessage) -> Option<u64> {
     told.or_else(|| answer.usage.estimated.then_some(answer.usage.total)).filter(|tokens| *tokens > 0)
 }
 
-/// The tokens of an answer, in the light of the answers before it.
-pub(crate) fn tokens_of_answer(content: &[ContentBlock], messages: &[AgentMessage]) -> u64 {
-    scaled(tokens_of_blocks(content), messages)
+/// The tokens of an answer of a model, in the light of the answers before it.
+pub(crate) fn tokens_of_answer(
+    content: &[ContentBlock],
+    messages: &[AgentMessage],
+    model: &str,
+    is_whole: bool,
+) -> u64 {
+    scaled(tokens_written(content, model, is_whole), messages)
 }
 
 /// An estimate, corrected by what the provider has measured of the newest answers.
@@ -99,7 +208,7 @@ fn measured_text(answer: &AssistantMessage) -> Option<(u64, u64)> {
     let usage = &answer.usage;
     let is_whole = usage.reasoning.is_none_or(|tokens| tokens == 0) && !answer.content.iter().any(is_hidden);
     let counts = !answer.is_cut() && !usage.estimated && usage.output > 0 && is_whole;
-    counts.then(|| (usage.output, tokens_of_blocks(&answer.content)))
+    counts.then(|| (usage.output, tokens_written(&answer.content, &answer.model, true)))
 }
 
 fn long(n: usize) -> u64 {
@@ -114,8 +223,11 @@ mod tests {
     #[test]
     fn scripts_differ() {
         assert_eq!(tokens_of_text(""), 0);
-        assert_eq!(tokens_of_text("four bytes are one"), 5);
-        assert_eq!(tokens_of_text("日本語"), 5);
+        assert_eq!(tokens_of_text("a word is one, mostly"), 6);
+        assert_eq!(tokens_of_text("{\"city\":\"Paris\",\"n\":12345}"), 10);
+        assert_eq!(tokens_of_text("getWeather\n\n  2025"), 5);
+        assert_eq!(tokens_of_text("日本語"), 3);
+        assert_eq!(tokens_of_text("Здравствуйте 🌸"), 7);
     }
 
     #[test]
@@ -126,14 +238,12 @@ mod tests {
             );
             AgentMessage::from_json(&Value::parse(&json).unwrap()).unwrap()
         };
-        let long = "a".repeat(400);
-        let history = [answer(&long, 150)];
-        assert_eq!(tokens_of_answer(&[ContentBlock::text(long.as_str())], &history), 150);
-        assert_eq!(
-            tokens_of_answer(&[ContentBlock::text(long.as_str())], &[answer(&long, 10_000)]),
-            200,
-            "at most twice"
-        );
-        assert_eq!(tokens_of_answer(&[ContentBlock::text(long.as_str())], &[]), 100);
+        let long = "words ".repeat(100);
+        let of = |history: &[AgentMessage]| {
+            tokens_of_answer(&[ContentBlock::text(long.as_str())], history, "m", true)
+        };
+        assert_eq!(of(&[]), 101);
+        assert_eq!(of(&[answer(&long, 150)]), 150);
+        assert_eq!(of(&[answer(&long, 10_000)]), 202, "at most twice");
     }
 }

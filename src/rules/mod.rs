@@ -1,6 +1,7 @@
 //! What follows from what, without waiting for anything: how a stream becomes a message, which calls need an approval,
 //! what is retried, what a request leaves out, and how a run is written down.
 
+pub mod answer;
 pub mod approval;
 pub mod budget;
 pub mod call_ids;

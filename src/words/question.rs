@@ -1,7 +1,8 @@
 //! Questions: what waits for a person.
 
-use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
+use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
 
+use super::event::{BudgetKind, read_amount, write_amount};
 use super::message::ToolCallBlock;
 
 /// What a question is about.
@@ -10,15 +11,36 @@ use super::message::ToolCallBlock;
 pub enum QuestionKind {
     /// Whether a tool call may run.
     Tool,
+    /// Whether a budget may be exceeded.
+    Budget,
+    /// What a running tool wants to know.
+    Elicitation,
 }
 
 impl QuestionKind {
+    const WORDS: [(Self, &'static str); 3] =
+        [(Self::Tool, "tool"), (Self::Budget, "budget"), (Self::Elicitation, "elicitation")];
+
     /// Returns the word used in JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            QuestionKind::Tool => "tool",
-        }
+        Self::WORDS.iter().find(|(kind, _)| *kind == self).map_or("tool", |(_, word)| word)
     }
+
+    /// Returns the kind for a word, if there is one.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(kind, _)| *kind)
+    }
+}
+
+/// A limit of a budget that leaves no room for the next call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReachedLimit {
+    /// What it limits.
+    pub kind: BudgetKind,
+    /// What was used: trillionths of the unit of the prices, a number, or milliseconds.
+    pub used: u64,
+    /// What may be used.
+    pub limit: u64,
 }
 
 /// A question that waits for a person. An answer names its id, and applies to exactly what is shown here.
@@ -30,10 +52,14 @@ pub struct Question {
     pub kind: QuestionKind,
     /// The calls that led to the agent that asks; empty for the agent itself.
     pub path: Vec<String>,
-    /// The call, with the arguments that its tool would receive.
+    /// The call, with the arguments that its tool would receive, or has received.
     pub call: Option<ToolCallBlock>,
     /// The question in words, if it has any.
     pub message: Option<String>,
+    /// A JSON Schema of what is to be answered, if a tool asks for more than a yes.
+    pub schema: Option<RawJson>,
+    /// The limit, if the question is about a budget.
+    pub limit: Option<ReachedLimit>,
     /// When it was asked, in milliseconds since 1970.
     pub asked_at: u64,
 }
@@ -41,27 +67,52 @@ pub struct Question {
 impl Question {
     /// A question about a tool call of the agent itself.
     pub fn about(call: ToolCallBlock, id: String, asked_at: u64) -> Self {
-        let kind = QuestionKind::Tool;
-        Question { id, kind, path: Vec::new(), call: Some(call), message: None, asked_at }
+        Question { call: Some(call), ..Question::new(QuestionKind::Tool, id, asked_at) }
+    }
+
+    /// A question of the agent itself.
+    pub fn new(kind: QuestionKind, id: String, asked_at: u64) -> Self {
+        Question {
+            id,
+            kind,
+            path: Vec::new(),
+            call: None,
+            message: None,
+            schema: None,
+            limit: None,
+            asked_at,
+        }
     }
 
     /// Returns the id of the call that the question is about, if it is about one.
     pub fn call_id(&self) -> Option<&str> {
         self.call.as_ref().map(|call| call.call_id.as_str())
     }
+
+    /// Appends the members of the question's JSON object. One about a call has the members of the call too.
+    pub(crate) fn write_members(&self, object: &mut ObjectWriter<'_>) {
+        if let Some(call) = &self.call {
+            if self.kind == QuestionKind::Tool {
+                object.field("type", "tool_call");
+            }
+            object.field("callId", &call.call_id).field("toolName", &call.tool_name);
+            if self.kind == QuestionKind::Tool {
+                object.field("arguments", &call.arguments).optional("metadata", &call.metadata);
+            }
+        }
+        object.field("id", &self.id).field("kind", self.kind.as_str()).field("path", &self.path);
+        object.optional("message", &self.message).optional("schema", &self.schema);
+        if let Some(limit) = &self.limit {
+            limit.write_json(object.key("budget"));
+        }
+        object.field("askedAt", &self.asked_at);
+    }
 }
 
 impl ToJson for Question {
-    /// A question about a call has the members of the call too.
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
-        if let Some(call) = &self.call {
-            object.field("type", "tool_call").field("callId", &call.call_id);
-            object.field("toolName", &call.tool_name).field("arguments", &call.arguments);
-            object.optional("metadata", &call.metadata);
-        }
-        object.field("id", &self.id).field("kind", self.kind.as_str()).field("path", &self.path);
-        object.optional("message", &self.message).field("askedAt", &self.asked_at);
+        self.write_members(&mut object);
         object.end();
     }
 }
@@ -72,13 +123,39 @@ impl FromJson for Question {
         for call_id in value.list_at("path") {
             path.extend(call_id.as_str().map(str::to_owned));
         }
+        let call = value.get("callId").map(|call_id| ToolCallBlock {
+            call_id: call_id.as_str().unwrap_or_default().to_owned(),
+            tool_name: value.owned_at("toolName").unwrap_or_default(),
+            arguments: value.get("arguments").map_or_else(RawJson::empty_object, ToJson::to_raw),
+            metadata: value.get("metadata").map(ToJson::to_raw),
+        });
         Ok(Question {
             id: value.owned_at("id").unwrap_or_default(),
-            kind: QuestionKind::Tool,
+            kind: value.text_at("kind").and_then(QuestionKind::from_word).unwrap_or(QuestionKind::Tool),
             path,
-            call: value.get("callId").map(|_| ToolCallBlock::from_json(value)).transpose()?,
+            call,
             message: value.owned_at("message"),
+            schema: value.get("schema").map(ToJson::to_raw),
+            limit: value.get("budget").and_then(ReachedLimit::read),
             asked_at: value.number_at("askedAt").unwrap_or_default(),
         })
+    }
+}
+
+impl ToJson for ReachedLimit {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("kind", self.kind.as_str());
+        write_amount("used", self.kind, self.used, &mut object);
+        write_amount("limit", self.kind, self.limit, &mut object);
+        object.end();
+    }
+}
+
+impl ReachedLimit {
+    fn read(value: &Value) -> Option<Self> {
+        let kind = BudgetKind::from_word(value.text_at("kind")?)?;
+        let amount = |key: &str| read_amount(value, key, kind);
+        Some(ReachedLimit { kind, used: amount("used"), limit: amount("limit") })
     }
 }

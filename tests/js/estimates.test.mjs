@@ -38,7 +38,7 @@ test("an answer that was cut has what the wire told, and the rest estimated", as
   assert.equal(result.stopReason, "error");
   assert.equal(usage.estimated, true);
   assert.equal(usage.input, 321);
-  assert.ok(Math.abs(usage.output - LONG.length / 4) < 10, String(usage.output));
+  assert.ok(Math.abs(usage.output - 200) < 5, String(usage.output));
   assert.equal(usage.total, usage.input + usage.output);
   assert.ok(Math.abs(usage.cost - (usage.input + 10 * usage.output) / 1e6) < 1e-12, String(usage.cost));
   assert.deepEqual(result.usage, usage);
@@ -52,7 +52,7 @@ test("an aborted answer is never free", async () => {
   const { result } = await readRun(run);
   assert.equal(result.stopReason, "aborted");
   assert.equal(result.usage.estimated, true);
-  assert.ok(result.usage.input > 200 && result.usage.output > 200, JSON.stringify(result.usage));
+  assert.ok(result.usage.input > 200 && result.usage.output >= 200, JSON.stringify(result.usage));
   assert.equal(agent.usage.estimated, true);
 });
 
@@ -69,7 +69,7 @@ test("attempts that failed count, and those that were refused do not", async () 
   };
   const cut = await run(server([chat({ content: LONG }), new Error("cut")]));
   assert.equal(cut.estimated, true);
-  assert.ok(cut.input > 250 && cut.output > 200, JSON.stringify(cut));
+  assert.ok(cut.input > 250 && cut.output >= 200, JSON.stringify(cut));
   const failed = await run(async () => new Response("{}", { status: 503 }));
   assert.equal(failed.estimated, true);
   assert.ok(failed.input > 250 && failed.output === 3, JSON.stringify(failed));
@@ -82,7 +82,7 @@ test("a server that never tells is estimated, and what it measured once is belie
   const agent = new Agent({ model: openaiCompatible(silent), ...once });
   const { usage } = await agent.prompt("Say it.");
   assert.equal(usage.estimated, true);
-  assert.ok(usage.input > 0 && Math.abs(usage.output - LONG.length / 4) < 10, JSON.stringify(usage));
+  assert.ok(usage.input > 0 && Math.abs(usage.output - 200) < 5, JSON.stringify(usage));
   const told = { role: "assistant", content: [{ type: "text", text: LONG }], provider: "openai", model: "m", stopReason: "stop", timestamp: 0, usage: { input: 1_000, output: 300, cacheRead: 0, cacheWrite: 0, total: 1_300 } };
   const measured = new Agent({ model: openaiCompatible(silent), ...once, messages: [{ role: "user", content: [{ type: "text", text: "Say it." }], timestamp: 0 }, told] });
   const next = await measured.prompt("And again.");

@@ -44,6 +44,8 @@ class Walk {
     this.calls = new Map();
     /** @type {any[]} */
     this.results = [];
+    /** The ids of the questions that were asked, and whether each is open; not those about calls. @type {Map<string, boolean>} */
+    this.questions = new Map();
     /** Everything that the turns announced, in order. @type {any[]} */
     this.announced = [];
   }
@@ -74,6 +76,21 @@ class Walk {
   begin() {
     this.rule(this.event.type === "agent_start" || this.event.type === "run_resumed", "a run begins with agent_start or run_resumed");
     this.begun = true;
+    for (const { id } of this.event.pendingQuestions ?? []) this.questions.set(id, true);
+  }
+
+  /** @param {any} event */
+  question_asked({ id, kind, path, callId, message }) {
+    this.rule(!this.questions.has(id), "no question has the id of another");
+    this.rule(this.turnOpen && message !== "", "a question is asked in words, in a turn");
+    if (kind === "elicitation") this.rule(this.calls.get(path[0] ?? callId) === "started", "a tool asks while it runs");
+    this.questions.set(id, true);
+  }
+
+  /** @param {any} event */
+  question_resolved({ id }) {
+    this.rule(this.questions.get(id), "a question is closed once");
+    this.questions.set(id, false);
   }
 
   /** @param {any} event */
@@ -143,6 +160,7 @@ class Walk {
   turn_end({ turnIndex, message, toolResults, reason }) {
     this.rule(this.turnOpen && turnIndex === this.turns, "a turn ends once");
     this.rule(this.message !== "open", "a message ends before its turn");
+    this.rule(![...this.questions.values()].includes(true), "what was asked is closed before the turn ends");
     this.rule((message === null) === (this.message === "none"), "turn_end has the message of the turn");
     this.rule(message !== null || reason === "complete", "a turn without a call of the model ends complete");
     const calls = callsOf(message).map((call) => call.callId);
@@ -188,7 +206,7 @@ class Walk {
 
 const RULES = new Set([
   "turn_start", "turn_end", "message_start", "message_update", "message_reset", "message_end", "tool_execution_start",
-  "tool_execution_update", "tool_execution_end", "agent_end",
+  "tool_execution_update", "tool_execution_end", "agent_end", "question_asked", "question_resolved",
 ]);
 
 /**

@@ -435,7 +435,7 @@ test("nobody there: runs, receipts and ready say so, and a later try works", asy
   await assert.rejects(mirror.ready(), { code: "network" });
   const lost = await readRun(mirror.prompt("Go"));
   assert.equal(lost.result.error?.code, "network");
-  assert.deepEqual(await mirror.steer("x"), { delivered: false, reason: "run_ended" });
+  assert.deepEqual(await mirror.steer("x"), { delivered: false, reason: "lost" });
   await assert.rejects(mirror.resolveTool("x", "approve"), { code: "network" });
   isUp = true;
   assert.equal((await mirror.prompt("Go")).text, "hello");

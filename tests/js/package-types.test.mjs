@@ -95,16 +95,20 @@ function examples() {
  * @type {[string, RegExp, any][]}
  */
 const ADDED = [
-  ["of two unique symbols neither fits the other", /^export declare const CANCELLED: unique symbol;$/m, 'import { CANCELLED, type Question, type RawBlock, type RunInfo, type Transfer, type TransformInfo, type WrappedModelCall, type WrappedToolCall } from "turnwheel";\nexport { CANCELLED };'],
+  ["of two unique symbols neither fits the other", /^export declare const CANCELLED: unique symbol;$/m, 'import { CANCELLED, type AgentEvent as OwnEvent, type Question, type RawBlock, type RunInfo, type ToolAnswer, type ToolQuestion, type ToolQuestionInput, type Transfer, type TransformInfo, type WrappedModelCall, type WrappedToolCall } from "turnwheel";\nexport { CANCELLED };'],
   ["what only its provider understands", /(interface AssistantMessage .*)\| ToolCallBlock\)\[\]/, "$1| ToolCallBlock | RawBlock)[]"],
   ["a tool hands over", /^(export type ToolOutput = .*);$/m, "$1 | Transfer;"],
   ["how much is cached", /overflowSignal: boolean(, signal: AbortSignal)?\) => (Promise<)?TransformResult/g, "overflowSignal: boolean$1, info: TransformInfo) => $2TransformResult"],
   ["what a transformer or an engine gives may be readonly, as what it got", /(type TransformResult = void \| )(AgentMessage\[\] \| \{ messages: )(AgentMessage)/, "$1readonly $2readonly $3"],
   ["so may the history of a compaction", /(Promise<\{ messages: )(AgentMessage\[\]; report)/, "$1readonly $2"],
-  ["a question has an id", /pendingApprovals: ToolCallBlock\[\]/, "pendingApprovals: Question[]"],
+  ["a question has an id", /pendingApprovals: ToolCallBlock\[\]/, "pendingApprovals: ToolQuestion[]; pendingQuestions?: Question[]"],
+  ["a tool may ask a person", /(interface ToolContext \{)/, "$1 ask(question: ToolQuestionInput): Promise<ToolAnswer>;"],
   ["a question has an id, and was asked at some time", /(type: "tool_approval_requested"; )(callId: string; toolName: string; arguments: \{[^}]*\})/, "$1id: string; $2; askedAt: number"],
   ["the answer names it", /(type: "tool_approval_resolved"; )/, "$1id: string; "],
   ["an answer that is refused may have named one", /(type: "command_refused"; )/, "$1id?: string; "],
+  ["a person is asked about other things too", /(\| \{ type: "command_refused")/, '| Extract<OwnEvent, { type: "question_asked" | "question_resolved" | "budget" }> $1'],
+  ["a result may have files", /\(TextBlock \| ImageBlock\)\[\]/g, "(TextBlock | ImageBlock | FileBlock)[]"],
+  ["a message may be lost", /("run_ended" \| "disposed")/, '$1 | "lost"'],
   ["an approver is asked a question", /(interface ApprovalRequest \{ )/, "$1id: string; "],
   ["a decision may come early", /(interface AgentLoopConfig \{)/, '$1\n  earlyDecisions?: "park" | "refuse";'],
   ["a message may say that it waits for the whole batch, so an agent may", /(steering\?: \{ when\?: "after_tool" \| "immediate")/, '$1 | "after_batch"'],

@@ -1,5 +1,5 @@
 import type {
-  AgentError, AgentEvent, AgentMessage, AgentResult, Input, JsonValue, Question, Receipt, RunOptions, RunStopReason, SteerOptions, TextBlock, ThinkingBlock, ToolCallBlock, ToolDecision, ToolOutput,
+  AgentError, AgentEvent, AgentMessage, AgentResult, Answer, Input, JsonValue, Question, Receipt, RunOptions, RunStopReason, SteerOptions, TextBlock, ThinkingBlock, ToolCallBlock, ToolDecision, ToolOutput, ToolQuestion,
   ToolResultMessage, Usage,
 } from "./index.js";
 
@@ -15,12 +15,13 @@ export interface AgentLike {
   steer(input: Input, options?: SteerOptions): Receipt;
   followUp(input: Input): Receipt;
   /** Answers a question by its id. Without it `resolveTool` is called. */
-  resolve?(id: string, answer: ToolDecision): unknown;
+  resolve?(id: string, answer: Answer): unknown;
   resolveTool(callId: string, decision: ToolDecision): unknown;
   abort(reason?: unknown): void;
   subscribe(listener: (event: AgentEvent) => void, options?: { keep?: boolean }): () => void;
   readonly messages: readonly AgentMessage[];
-  readonly pendingApprovals: readonly Question[];
+  readonly pendingApprovals: readonly ToolQuestion[];
+  readonly pendingQuestions?: readonly Question[];
   readonly isRunning: boolean;
   readonly usage: Usage;
 }
@@ -119,14 +120,16 @@ export interface AgentView<A extends AgentLike = AgentLike> {
   /** The newest events. */
   readonly events: readonly AgentEvent[];
   /** The calls that wait for `approve` or `deny`, each with the `id` of its question. */
-  readonly pendingApprovals: readonly Question[];
+  readonly pendingApprovals: readonly ToolQuestion[];
+  /** Everything that waits for a person: these calls, and what `answer` answers. */
+  readonly pendingQuestions: readonly Question[];
   /** Messages that were sent into the run and have not been read yet. */
   readonly queued: readonly QueuedInput[];
   /** The usage of all runs together; it grows when a run ends. */
   readonly usage: Usage;
   readonly isRunning: boolean;
   /**
-   * `submitted`: the model was called and has not begun to answer. `approval`: everything waits for a decision. `error`:
+   * `submitted`: the model was called and has not begun to answer. `approval`: everything waits for a person. `error`:
    * the last run ended with `error`.
    */
   readonly status: "idle" | "submitted" | "streaming" | "tools" | "approval" | "error";
@@ -148,6 +151,8 @@ export interface AgentView<A extends AgentLike = AgentLike> {
   readonly approve: (id: string, args?: { [key: string]: JsonValue }) => void;
   /** Rejects a call; the model is told the reason. */
   readonly deny: (id: string, reason?: string) => void;
+  /** Answers a question of any kind, by its `id`. */
+  readonly answer: (id: string, answer: Answer) => void;
 }
 
 /**

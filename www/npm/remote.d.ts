@@ -1,4 +1,4 @@
-import type { AgentEvent, AgentMessage, AgentRun, Input, Question, Receipt, RunOptions, SteerOptions, ToolDecision, Usage } from "./index.js";
+import type { AgentEvent, AgentMessage, AgentRun, Answer, Input, Question, Receipt, RunOptions, SteerOptions, ToolDecision, ToolQuestion, Usage } from "./index.js";
 
 /**
  * A run elsewhere, with the interface of a local one: iterate it, await it, or both. Its `runId` is empty until the first event
@@ -137,7 +137,7 @@ export class RemoteAgent implements Disposable {
   followUp(input: Input): Receipt;
   clearQueues(): Promise<void>;
   /** Answers an open question. Rejects if it is not open: another client may have answered. */
-  resolve(id: string, answer: ToolDecision): Promise<void>;
+  resolve(id: string, answer: Answer): Promise<void>;
   /** Short for the question about a call that is open here. */
   resolveTool(callId: string, decision: ToolDecision): Promise<void>;
   /** Answers several open questions, by their ids or those of their calls: all of them or none. */
@@ -150,7 +150,7 @@ export class RemoteAgent implements Disposable {
   waitForIdle(): Promise<void>;
   readonly messages: readonly AgentMessage[];
   readonly pendingQuestions: readonly Question[];
-  readonly pendingApprovals: readonly Question[];
+  readonly pendingApprovals: readonly ToolQuestion[];
   readonly isRunning: boolean;
   readonly usage: Usage;
   readonly connection: "idle" | "connecting" | "open";

@@ -63,6 +63,11 @@ export interface AgentHandlerOptions {
   customMessages?: boolean | string[];
   /** What clients may set for a run that they start (`RemoteAgent.prompt(input, options)`). Default: nothing. */
   runOptions?: ("metadata" | "streamOptions" | "activeTools" | "systemPrompt")[];
+  /**
+   * The kinds of questions that clients may answer with more than a no. Default: `tool` and `elicitation`; with `budget` they may
+   * raise budgets.
+   */
+  answers?: ("tool" | "budget" | "elicitation")[];
   /** Each may be `Infinity`. */
   limits?: {
     /** How many bytes one command may have. Default 1,000,000. */

@@ -20,8 +20,8 @@ pub use turn::TurnOptions;
 use crate::data::json::Map;
 use crate::data::text;
 use crate::host::ports::{
-    AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, KeySource, MessageProvider,
-    Timer, TurnPreparer,
+    AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, KeySource, Layers,
+    MessageProvider, Timer, TurnPreparer,
 };
 use crate::host::tool::{AgentTool, ToolSpec};
 use crate::rules::approval::{ApprovalGate, ApprovalOptions};
@@ -49,8 +49,29 @@ pub struct Ports {
     pub approver: Option<Rc<dyn Approver>>,
     /// Called in order.
     pub hooks: Vec<Rc<dyn AgentHook>>,
+    /// What stands around the execution of tools and models.
+    pub layers: Layers,
     /// Clock and timers.
     pub timer: Rc<dyn Timer>,
+}
+
+impl Ports {
+    /// A model and a clock, and nothing else.
+    fn of(model: Model, timer: Rc<dyn Timer>) -> Self {
+        Ports {
+            models: vec![model],
+            tools: Vec::new(),
+            turns: None,
+            keys: None,
+            messages: None,
+            transformer: None,
+            compaction: None,
+            approver: None,
+            hooks: Vec::new(),
+            layers: Layers::default(),
+            timer,
+        }
+    }
 }
 
 /// The configuration of a run.
@@ -116,18 +137,7 @@ impl AgentLoopConfig {
                 max_depth: 8,
                 max_transfer_depth: 5,
             },
-            ports: Ports {
-                models: vec![model],
-                tools: Vec::new(),
-                turns: None,
-                keys: None,
-                messages: None,
-                transformer: None,
-                compaction: None,
-                approver: None,
-                hooks: Vec::new(),
-                timer,
-            },
+            ports: Ports::of(model, timer),
         }
     }
 

@@ -54,14 +54,19 @@ impl TurnOptions {
     /// What of these options counts if a checkpoint has them, whoever wrote it: which of the tools may be called, and what
     /// `streamOptions` say of an answer. The system prompt and the request are the host's alone.
     pub(crate) fn believable(self, tools: &[ToolSpec]) -> TurnOptions {
-        let mut active_tools = self.active_tools;
-        if let Some(names) = &mut active_tools {
-            names.retain(|name| tools.iter().any(|tool| *tool.schema.name == **name));
-        }
-        TurnOptions {
+        let mut options = TurnOptions {
             stream_options: self.stream_options.map(without_request),
-            active_tools,
+            active_tools: self.active_tools,
             ..TurnOptions::default()
+        };
+        options.forget_tools_but(tools);
+        options
+    }
+
+    /// Leaves out the active tools that are none of these.
+    pub(crate) fn forget_tools_but(&mut self, tools: &[ToolSpec]) {
+        if let Some(names) = &mut self.active_tools {
+            names.retain(|name| tools.iter().any(|tool| *tool.schema.name == **name));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Ports: the traits a host implements. Everything asynchronous in a run goes through one of them.
 
 mod hooks;
+mod layers;
 
 use std::rc::Rc;
 
@@ -8,6 +9,7 @@ use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 
 pub use hooks::{AgentHook, HookCall, HookStages};
+pub use layers::{Layers, ModelAttempt, ModelLayer, NextModel, NextTool, ToolLayer};
 
 use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;

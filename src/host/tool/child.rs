@@ -1,7 +1,7 @@
 //! The run of an agent inside a call: what the loop around it must know of it.
 
 use crate::data::json::RawJson;
-use crate::rules::approval::ToolDecision;
+use crate::rules::answer::Answer;
 
 /// An event of an agent that runs inside a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub trait ChildRun {
     fn has_question(&self, id: &str) -> bool;
 
     /// Answers questions of it, or of those inside it, by their ids.
-    fn answer(&self, answers: Vec<(String, ToolDecision)>);
+    fn answer(&self, answers: Vec<(String, Answer)>);
 
     /// Nobody is left to answer its questions.
     fn desert(&self);

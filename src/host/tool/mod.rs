@@ -1,5 +1,6 @@
 //! Tools: how a tool is described to the model, what the engine knows about it, and how it runs.
 
+mod ask;
 mod child;
 mod result;
 mod updates;
@@ -8,13 +9,16 @@ use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 
+pub use ask::{Ask, Asking};
 pub use child::{ChildEvent, ChildRun, Nesting};
 pub use result::{AgentToolResult, ToolOutcome, Transfer};
 pub use updates::{Progress, Updates};
 
 use crate::data::json::{JsonError, RawJson};
 use crate::host::cancel::CancelToken;
+use crate::host::ports::Layers;
 use crate::host::state::SessionState;
+use crate::rules::answer::Answer;
 use crate::rules::budget::Accounts;
 use crate::rules::stream::ToolSchema;
 
@@ -100,6 +104,8 @@ pub struct ToolContext {
     pub nesting: Nesting,
     /// The budgets that an agent inside this call uses too.
     pub accounts: Accounts,
+    /// What stands around the execution of an agent inside this call, too.
+    pub layers: Layers,
     /// The checkpoint of the agent inside this call, if the call goes on from one: a JSON object.
     pub checkpoint: Option<RawJson>,
     /// Is cancelled when the call is no longer wanted.
@@ -108,6 +114,15 @@ pub struct ToolContext {
     pub updates: Updates,
     /// The session state, shared with the other tools of the run.
     pub state: SessionState,
+}
+
+impl ToolContext {
+    /// Asks a person, and waits for the answer: [`Answer::Accept`], [`Answer::Decline`] or [`Answer::Cancel`]. The question
+    /// is among those of the agent, like one about a call that needs approval. Meanwhile the time limit of the call stands
+    /// still. A question that is open when a checkpoint is taken is not in it: the call is interrupted, or runs again.
+    pub fn ask(&self, ask: Ask) -> impl Future<Output = Answer> + use<> {
+        self.updates.ask(ask)
+    }
 }
 
 /// A tool. A host with one dispatcher for all tools registers it under several specs.

@@ -4,6 +4,9 @@ use std::rc::Rc;
 
 use crate::data::json::{RawJson, Value};
 
+use crate::rules::answer::Answer;
+
+use super::ask::{Answers, Ask, Asking};
 use super::child::{ChildEvent, ChildRun};
 
 /// What a tool reports while it runs.
@@ -13,6 +16,8 @@ pub enum Progress {
     Update(RawJson),
     /// An event of an agent that runs inside the tool: becomes a `subagent_event`.
     Event(ChildEvent),
+    /// A question: becomes a `question_asked` event.
+    Ask(Asking),
 }
 
 /// Reports the progress of one call. At most 128 updates wait; beyond that, the two oldest are joined.
@@ -26,6 +31,7 @@ struct UpdateQueue {
     closed: std::cell::Cell<bool>,
     /// The run of an agent inside the call.
     child: std::cell::RefCell<Option<Rc<dyn ChildRun>>>,
+    answers: Answers,
     /// Shared by the calls of a run: something was shown.
     has_progress: Rc<std::cell::Cell<bool>>,
 }
@@ -34,6 +40,7 @@ enum Update {
     Text(String),
     Json(RawJson),
     Event(ChildEvent),
+    Ask(Asking),
 }
 
 const UPDATES_WAITING: usize = 128;
@@ -65,6 +72,25 @@ impl Updates {
     /// loop emit them in between.
     pub fn event(&self, event: ChildEvent) {
         self.push(Update::Event(event));
+    }
+
+    /// Asks a person: see [`ToolContext::ask`](super::ToolContext::ask).
+    pub fn ask(&self, ask: Ask) -> impl Future<Output = Answer> + use<> {
+        let number = self.post_ask(ask);
+        let answers = self.0.answers.clone();
+        std::future::poll_fn(move |cx| answers.poll(number, cx))
+    }
+
+    /// Asks a person, for a host that gives the answer to the tool itself.
+    pub fn post_ask(&self, ask: Ask) -> u64 {
+        let number = self.0.answers.next_number();
+        self.push(Update::Ask(Asking { number, ask }));
+        number
+    }
+
+    /// Gives the answer to a question to the tool.
+    pub(crate) fn answer(&self, number: u64, answer: Answer) {
+        self.0.answers.give(number, answer);
     }
 
     /// Makes the run of an agent inside this call known: it is in the checkpoints of the run around it, its questions are
@@ -101,6 +127,7 @@ impl Updates {
             Update::Text(text) => Progress::Update(RawJson::string(&text)),
             Update::Json(update) => Progress::Update(update),
             Update::Event(event) => Progress::Event(event),
+            Update::Ask(asking) => Progress::Ask(asking),
         })
     }
 
@@ -110,6 +137,7 @@ impl Updates {
 
     pub(crate) fn close(&self) {
         self.0.closed.set(true);
+        self.0.answers.close();
         // They refer to each other.
         self.0.child.take();
     }
@@ -123,7 +151,8 @@ fn join_oldest(waiting: &mut std::collections::VecDeque<Update>) {
             first.push_str(&second);
             waiting.push_front(Update::Text(first));
         }
-        (first @ Update::Event(_), second) | (first, second @ Update::Event(_)) => {
+        (first @ (Update::Event(_) | Update::Ask(_)), second)
+        | (first, second @ (Update::Event(_) | Update::Ask(_))) => {
             waiting.push_front(second);
             waiting.push_front(first);
         }

@@ -3,7 +3,8 @@
 use crate::data::json::{FromJson, Map, ObjectWriter, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::host::config::SteeringTime;
-use crate::rules::approval::{ToolDecision, read_decision};
+use crate::rules::answer::Answer;
+use crate::rules::approval::read_decision;
 use crate::words::message::AgentMessage;
 
 use crate::machine::input::{AgentCommand, Letter};
@@ -12,9 +13,7 @@ impl AgentCommand {
     /// Whether a checkpoint may have it: everything that cannot make a tool run.
     pub(crate) fn is_believable(&self) -> bool {
         match self {
-            AgentCommand::Resolve(answers) => {
-                answers.iter().all(|(_, decision)| matches!(decision, ToolDecision::Reject { .. }))
-            }
+            AgentCommand::Resolve(answers) => answers.iter().all(|(_, answer)| !answer.is_positive()),
             other => !other.is_decision(),
         }
     }
@@ -31,7 +30,7 @@ impl AgentCommand {
     }
 }
 
-fn write_decisions(decisions: &[(String, ToolDecision)], out: &mut String) {
+fn write_decisions<T: ToJson>(decisions: &[(String, T)], out: &mut String) {
     let mut all = ObjectWriter::new(out);
     for (id, decision) in decisions {
         all.field(id, decision);
@@ -39,10 +38,13 @@ fn write_decisions(decisions: &[(String, ToolDecision)], out: &mut String) {
     all.end();
 }
 
-fn read_decisions(value: &Value) -> Result<Vec<(String, ToolDecision)>, String> {
+fn read_decisions<T>(
+    value: &Value,
+    read: fn(&Value) -> Result<T, String>,
+) -> Result<Vec<(String, T)>, String> {
     let mut all = Vec::new();
     for (id, decision) in value.as_object().map(Map::iter).into_iter().flatten() {
-        all.push((id.to_owned(), read_decision(decision)?));
+        all.push((id.to_owned(), read(decision)?));
     }
     Ok(all)
 }
@@ -128,8 +130,8 @@ impl FromJson for AgentCommand {
                 call_id: word("callId").to_owned(),
                 decision: read_decision(get("decision"))?,
             },
-            "resolve_all" => AgentCommand::ResolveTools(read_decisions(get("decisions"))?),
-            "answer" => AgentCommand::Resolve(read_decisions(get("answers"))?),
+            "resolve_all" => AgentCommand::ResolveTools(read_decisions(get("decisions"), read_decision)?),
+            "answer" => AgentCommand::Resolve(read_decisions(get("answers"), Answer::from_json)?),
             "refuse" => AgentCommand::Refuse {
                 id: value.owned_at("id"),
                 call_id: value.owned_at("callId"),

@@ -15,10 +15,11 @@ use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::host::tool::Nesting;
 use crate::rules::approval::{ApprovalEntry, ApprovalState};
-use crate::rules::budget::Spent;
+use crate::rules::budget::Amounts;
 use crate::rules::stream::{Assembler, ModelRequest};
 use crate::words::event::{AgentEvent, BudgetKind, BudgetState, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
+use crate::words::question::{Question, QuestionKind};
 
 use super::batch::{Asked, Batch, BatchCall, CallStatus};
 use super::budget::Spending;
@@ -48,10 +49,15 @@ impl LoopState {
         if self.tally.children != Usage::default() {
             run.field("childrenUsage", &self.tally.children);
         }
-        let spent = Spent { ms: 0, ..self.spending.books.borrow().spent };
-        if spent != Spent::default() {
+        let spent = Amounts { ms: 0, ..self.spending.books.borrow().spent };
+        if spent != Amounts::default() {
             run.field("spent", &spent);
         }
+        let raised = self.spending.books.borrow().raised;
+        if raised != Amounts::default() {
+            run.field("raised", &raised);
+        }
+        run.optional("refusedCall", &self.spending.has_refused_call.then_some(true));
         run.optional("wrapsUp", &self.spending.is_wrapping_up.then_some(true));
         if !self.spending.told.is_empty() {
             let mut told = ListWriter::new(run.key("budgetTold"));
@@ -115,6 +121,9 @@ impl LoopState {
                 out.field("kind", "preparing").field("overflow", overflow);
             }
             Phase::Compacting { .. } => drop(out.field("kind", "compacting")),
+            Phase::Questioned(question) => {
+                out.field("kind", "budget").field("question", question.as_ref());
+            }
             Phase::Inferring(inference) => {
                 out.field("kind", "asking")
                     .field("model", &long(inference.model))
@@ -205,6 +214,8 @@ impl LoopState {
 
 fn read_spending(run: &Part<'_>, spending: &mut Spending) {
     spending.books.borrow_mut().spent = run.optional("spent").unwrap_or_default();
+    spending.books.borrow_mut().raised = run.optional("raised").unwrap_or_default();
+    spending.has_refused_call = run.flag("refusedCall");
     spending.is_wrapping_up = run.flag("wrapsUp");
     for told in run.get("budgetTold").into_iter().flat_map(texts_of) {
         let (kind, told) = told.split_once(' ').unwrap_or_default();
@@ -222,6 +233,15 @@ fn read_phase(history: &History, phase: &Part<'_>) -> Phase {
     let effect = 0;
     match phase.word("kind") {
         "preparing" => Phase::Preparing { effect, overflow: phase.flag("overflow") },
+        "budget" => match phase.optional::<Question>("question") {
+            Some(question) if question.kind == QuestionKind::Budget && !question.id.is_empty() => {
+                Phase::Questioned(Box::new(question))
+            }
+            _ => {
+                phase.report("question", "must be one about a budget");
+                Phase::Idle
+            }
+        },
         "compacting" => Phase::Compacting { effect },
         "asking" => Phase::Inferring(Box::new(Inference {
             request: empty_request(),
@@ -275,6 +295,7 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
         recoveries: turn.int("recoveries"),
         dynamic_prompt: turn.optional("dynamicPrompt"),
         chosen_view: None,
+        is_restored: true,
         view: turn.get("view").map(|_| turn.messages("view", history)),
         fresh_from: turn.get("freshFrom").map(|_| turn.size("freshFrom")),
         model: turn.size("asked"),

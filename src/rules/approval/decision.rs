@@ -19,7 +19,7 @@ pub enum ToolDecision {
     },
     /// Do not run the call; use this as its result.
     Result {
-        /// Text and image blocks.
+        /// Text, image and file blocks.
         content: Vec<ContentBlock>,
         /// Data for the UI; never sent to the model.
         details: Option<RawJson>,
@@ -163,9 +163,11 @@ fn result_decision(value: &Value) -> Result<ToolDecision, String> {
         (Value::String(text), None) => vec![ContentBlock::text(text.as_str())],
         (json, None) => vec![ContentBlock::text(json.to_json())],
     };
-    let shown = |block: &ContentBlock| matches!(block, ContentBlock::Text(_) | ContentBlock::Image(_));
+    let shown = |block: &ContentBlock| {
+        matches!(block, ContentBlock::Text(_) | ContentBlock::Image(_) | ContentBlock::File(_))
+    };
     if !content.iter().all(shown) {
-        return Err("the `content` of a result takes text and image blocks only".to_owned());
+        return Err("the `content` of a result takes text, image and file blocks only".to_owned());
     }
     let is_error = flag(value).or_else(|| blocks.and_then(|_| flag(output))).unwrap_or(false);
     let details = blocks.and_then(|_| output.get("details")).map(ToJson::to_raw);

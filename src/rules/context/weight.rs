@@ -71,9 +71,10 @@ pub(super) fn weight_of_blocks(content: &[ContentBlock]) -> u64 {
     }))
 }
 
-/// Images in a result count as parts of their own.
+/// Images and files in a result count as parts of their own.
 pub(super) fn weight_of_result(content: &[ContentBlock]) -> u64 {
-    let pictures = content.iter().filter(|block| matches!(block, ContentBlock::Image(_)));
+    let pictures =
+        content.iter().filter(|block| matches!(block, ContentBlock::Image(_) | ContentBlock::File(_)));
     let bytes = content.iter().map(block_bytes).fold(0, u64::saturating_add);
     weight_of_parts(pictures.map(|_| PartSize::Picture).chain([PartSize::Result(bytes)]))
 }

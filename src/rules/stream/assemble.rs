@@ -195,6 +195,25 @@ impl Assembler {
         assembled.content.into_iter().filter(sound).collect()
     }
 
+    /// Returns everything that the model has written, for an estimate of its size: calls that were cut off too, and
+    /// nothing that a server has written.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn written(self) -> Vec<ContentBlock> {
+        let block = |block: Partial| match block {
+            Partial::Text(block) => Some(ContentBlock::Text(block)),
+            Partial::Thinking(block) => Some(ContentBlock::Thinking(block)),
+            Partial::Raw(_) => None,
+            Partial::Call(call) => Some(ContentBlock::ToolCall(ToolCallBlock {
+                call_id: call.call_id.as_ref().to_owned(),
+                tool_name: call.tool_name.as_ref().to_owned(),
+                arguments: RawJson::parse(&call.text).unwrap_or_else(|_| RawJson::string(&call.text)),
+                metadata: None,
+            })),
+        };
+        self.blocks.into_iter().filter_map(block).collect()
+    }
+
     fn open(&mut self, index: u32, block: Partial) -> Result<(), String> {
         if usize::try_from(index) != Ok(self.blocks.len()) {
             let next = text::number(self.blocks.len());

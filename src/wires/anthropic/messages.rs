@@ -237,6 +237,11 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
                 list.put(",");
                 write_text(&block.text, &mut list);
             }
+            ContentBlock::File(file) => {
+                is_marked = false;
+                list.put(",");
+                write_file(file, &mut list);
+            }
             ContentBlock::Image(image) => {
                 // A result that is marked as an error may not contain a picture, so a word must say it
                 // instead.

@@ -3,32 +3,50 @@
 use std::borrow::Cow;
 
 use crate::data::text::Put;
-use crate::words::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
+use crate::words::message::{ContentBlock, FileBlock, ToolResultMessage};
 
-/// Returns the text and the pictures of a tool's result, for wires that cannot mark a result as an error: the
+/// Returns the text of a tool's result, and what in it is no text, for wires that cannot mark a result as an error: the
 /// text says it instead.
-pub(crate) fn result_parts(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&ImageBlock>) {
+pub(crate) fn result_parts(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&ContentBlock>) {
     if let ([ContentBlock::Text(block)], false) = (message.content.as_slice(), message.is_error) {
         return (Cow::Borrowed(&block.text), Vec::new());
     }
-    let (mut text, mut pictures) = (String::new(), Vec::new());
-    for block in &message.content {
-        match block {
-            ContentBlock::Text(block) => {
-                if !text.is_empty() {
-                    text.put("\n");
-                }
-                text.put(&block.text);
-            }
-            ContentBlock::Image(image) => pictures.push(image),
-            _ => {}
-        }
-    }
+    let (mut text, media) = text_and_media(message);
     let is_marked = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     if message.is_error && !is_marked {
         text = ["error: ", &text].concat();
     }
-    (Cow::Owned(text), pictures)
+    (Cow::Owned(text), media)
+}
+
+/// Returns the texts of a tool's result, files that are text among them, and what is no text.
+pub(crate) fn text_and_media(message: &ToolResultMessage) -> (String, Vec<&ContentBlock>) {
+    let (mut text, mut media) = (String::new(), Vec::new());
+    for block in &message.content {
+        let form = match block {
+            ContentBlock::File(file) => form_of(file),
+            _ => FileForm::Other,
+        };
+        let words = match (block, &form) {
+            (ContentBlock::Text(block), _) => &block.text,
+            (_, FileForm::Text(words)) => words,
+            _ => {
+                media.push(block);
+                continue;
+            }
+        };
+        if !text.is_empty() {
+            text.put("\n");
+        }
+        text.put(words);
+    }
+    (text, media)
+}
+
+/// The words before the pictures and files of a result, where they follow it in another place.
+pub(crate) fn caption(media: &[&ContentBlock]) -> &'static str {
+    let is_image = |block: &&ContentBlock| matches!(block, ContentBlock::Image(_));
+    if media.iter().all(is_image) { "Image from the result of `" } else { "File from the result of `" }
 }
 
 /// Returns an image or file as a data URL.

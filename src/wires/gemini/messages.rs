@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::data::json::{RawJson, fill, without_comma};
 use crate::data::text::Put;
-use crate::wires::encoding::files::{FileForm, form_of, result_parts};
+use crate::wires::encoding::files::{FileForm, caption, form_of, text_and_media};
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
@@ -113,17 +113,22 @@ impl GeminiMessageWriter<'_> {
         }
         let name = fitting_id(&message.tool_name, 64, is_allowed);
         let key = if message.is_error { "error" } else { "result" };
-        fill("\"name\":\"$\",\"response\":{\"$\":\"$\"}", &[&name, key, &message.text()], out);
+        let (text, media) = text_and_media(message);
+        fill("\"name\":\"$\",\"response\":{\"$\":\"$\"}", &[&name, key, &text], out);
         let mut parts = String::new();
-        for picture in result_parts(message).1 {
-            write_data(&picture.mime_type, &picture.data, &mut parts);
+        for block in &media {
+            match block {
+                ContentBlock::Image(image) => write_data(&image.mime_type, &image.data, &mut parts),
+                ContentBlock::File(file) => write_data(&file.mime_type, &file.data, &mut parts),
+                _ => {}
+            }
         }
         if self.is_gemini_3 && !parts.is_empty() {
             fill(",\"parts\":[#]", &[without_comma(&parts)], out);
         }
         out.put("}}");
         if !self.is_gemini_3 && !parts.is_empty() {
-            let caption = ["Image from the result of `", &message.tool_name, "`:"].concat();
+            let caption = [caption(&media), &message.tool_name, "`:"].concat();
             let mut later = String::new();
             write_text(&caption, None, false, &mut later);
             later.put(&parts);

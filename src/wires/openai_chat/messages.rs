@@ -11,7 +11,7 @@ use crate::words::message::{
 };
 
 use crate::wires::compat::{Compat, Replay, ToolIds};
-use crate::wires::encoding::files::{FileForm, data_url, form_of, result_parts};
+use crate::wires::encoding::files::{FileForm, caption, data_url, form_of, result_parts};
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{digest, fitting_id, is_plain};
 use crate::wires::encoding::models::is_reasoning_model;
@@ -155,9 +155,11 @@ impl ChatMessageWriter<'_> {
     }
 
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-        let (mut text, pictures) = result_parts(message);
-        if text.is_empty() && !pictures.is_empty() {
-            text = "(see the attached image)".into();
+        let (mut text, media) = result_parts(message);
+        if text.is_empty() && !media.is_empty() {
+            let is_image = media.iter().all(|block| matches!(block, ContentBlock::Image(_)));
+            text =
+                if is_image { "(see the attached image)".into() } else { "(see the attached file)".into() };
         }
         let id = wire_id(&message.call_id, self.compat);
         fill(",{\"role\":\"tool\",\"tool_call_id\":\"$\"", &[&id], out);
@@ -167,13 +169,13 @@ impl ChatMessageWriter<'_> {
         fill(",\"content\":\"$\"}", &[&text], out);
         carried.is_open = true;
         // The pictures are kept for the user message after the results.
-        if !pictures.is_empty() {
-            let caption = ["Image from the result of `", &message.tool_name, "` (", &id, "):"];
+        if !media.is_empty() {
+            let caption = [caption(&media), &message.tool_name, "` (", &id, "):"];
             let mut parts = String::from(",");
             write_text_part(&caption.concat(), &mut parts);
-            for picture in pictures {
+            for block in media {
                 parts.put(",");
-                write_image_part(&picture.mime_type, &picture.data, &mut parts);
+                write_part(block, self.provider == "mistral", &mut parts);
             }
             carried.pictures.push(parts.into());
         }

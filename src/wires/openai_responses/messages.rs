@@ -139,10 +139,10 @@ fn is_custom(call: &ToolCallBlock) -> bool {
 }
 
 fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
-    let (text, pictures) = result_parts(message);
+    let (text, media) = result_parts(message);
     let is_custom = carried.call(&message.call_id).is_some_and(is_custom);
     let mut output = String::new();
-    if pictures.is_empty() {
+    if media.is_empty() {
         write_str(&text, &mut output);
     } else {
         let mut list = String::new();
@@ -150,9 +150,13 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
             list.put(",");
             write_input_text(&text, &mut list);
         }
-        for picture in pictures {
+        for block in media {
             list.put(",");
-            write_image(&picture.mime_type, &picture.data, &mut list);
+            match block {
+                ContentBlock::Image(image) => write_image(&image.mime_type, &image.data, &mut list),
+                ContentBlock::File(file) => write_file(file, &mut list),
+                _ => {}
+            }
         }
         fill("[#]", &[without_comma(&list)], &mut output);
     }

@@ -1,5 +1,8 @@
 //! What is told of a budget.
 
+use crate::data::json::{ObjectWriter, Value};
+use crate::words::price::{read_cost, write_cost};
+
 /// What a budget limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetKind {
@@ -42,6 +45,8 @@ pub enum BudgetState {
     Warn,
     /// There is no room in it for the next call.
     Exceeded,
+    /// A person has allowed more.
+    Raised,
 }
 
 impl BudgetState {
@@ -50,11 +55,29 @@ impl BudgetState {
         match self {
             BudgetState::Warn => "warn",
             BudgetState::Exceeded => "exceeded",
+            BudgetState::Raised => "raised",
         }
     }
 
     /// Returns the state for a word, if there is one.
     pub fn from_word(word: &str) -> Option<Self> {
-        [BudgetState::Warn, BudgetState::Exceeded].into_iter().find(|state| state.as_str() == word)
+        let all = [BudgetState::Warn, BudgetState::Exceeded, BudgetState::Raised];
+        all.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+/// Writes an amount of a budget.
+pub(crate) fn write_amount(key: &str, kind: BudgetKind, amount: u64, object: &mut ObjectWriter<'_>) {
+    match kind {
+        BudgetKind::Usd => write_cost(amount, object.key(key)),
+        _ => drop(object.field(key, &amount)),
+    }
+}
+
+/// Reads an amount of a budget.
+pub(crate) fn read_amount(value: &Value, key: &str, kind: BudgetKind) -> u64 {
+    match kind {
+        BudgetKind::Usd => value.get(key).and_then(read_cost).unwrap_or_default(),
+        _ => value.number_at(key).unwrap_or_default(),
     }
 }

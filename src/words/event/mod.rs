@@ -16,6 +16,7 @@ mod text;
 mod write;
 
 pub use budget::{BudgetKind, BudgetState};
+pub(crate) use budget::{read_amount, write_amount};
 pub use delta::{Delta, DeltaKind};
 pub use reasons::{DecisionSource, RunStopReason, TurnEndReason};
 pub use write::write_usage;
@@ -26,7 +27,7 @@ use crate::data::json::RawJson;
 
 use super::error::ErrorInfo;
 use super::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage};
-use super::question::Question;
+use super::question::{Question, QuestionKind};
 
 /// An event of a run. Cloning copies pointers, except for deltas.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +42,7 @@ pub enum AgentEvent {
         turn_index: u32,
         /// The part of an answer that had arrived. The answer is requested again.
         partial_message: Option<Rc<AssistantMessage>>,
-        /// The open questions about calls.
+        /// The open questions, of every kind.
         pending_approvals: Vec<Question>,
         /// Calls that were running. If the tool may run twice, the call runs again; the others get a result
         /// that says they were interrupted.
@@ -125,6 +126,26 @@ pub enum AgentEvent {
         /// Who decided.
         by: DecisionSource,
         /// The calls that led to the sub-agent that asks; empty for the agent itself.
+        path: Vec<String>,
+    },
+    /// A person is asked about something else than whether a call may run.
+    QuestionAsked {
+        /// The question.
+        question: Box<Question>,
+    },
+    /// Such a question is closed.
+    QuestionResolved {
+        /// The id of the question.
+        id: String,
+        /// What it was about.
+        kind: QuestionKind,
+        /// The id of the call in which it was asked, if it was asked in one.
+        call_id: Option<String>,
+        /// Whether it was answered with more than a no.
+        accepted: bool,
+        /// Who closed it.
+        by: DecisionSource,
+        /// The calls that led to the sub-agent that asked; empty for the agent itself.
         path: Vec<String>,
     },
     /// A tool starts to run.
@@ -277,6 +298,8 @@ impl AgentEvent {
             AgentEvent::ToolCallsProposed { .. } => "tool_calls_proposed",
             AgentEvent::ToolApprovalRequested { .. } => "tool_approval_requested",
             AgentEvent::ToolApprovalResolved { .. } => "tool_approval_resolved",
+            AgentEvent::QuestionAsked { .. } => "question_asked",
+            AgentEvent::QuestionResolved { .. } => "question_resolved",
             AgentEvent::ToolExecutionStart { .. } => "tool_execution_start",
             AgentEvent::ToolExecutionUpdate { .. } => "tool_execution_update",
             AgentEvent::ToolExecutionEnd { .. } => "tool_execution_end",

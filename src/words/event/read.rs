@@ -6,10 +6,10 @@ use std::rc::Rc;
 use crate::data::json::{FromJson, RawJson, ToJson, Value};
 use crate::words::error::ErrorInfo;
 use crate::words::message::Usage;
-use crate::words::price::read_cost;
+use crate::words::question::{Question, QuestionKind};
 
 use super::reasons::{DecisionSource, RunStopReason, TurnEndReason};
-use super::{AgentEvent, BudgetKind, BudgetState, CompactionReport, Delta};
+use super::{AgentEvent, BudgetKind, BudgetState, CompactionReport, Delta, read_amount};
 
 impl FromJson for AgentEvent {
     fn from_json(value: &Value) -> Result<Self, String> {
@@ -31,7 +31,7 @@ fn run_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Strin
         "run_resumed" => AgentEvent::RunResumed {
             turn_index: event.index("turnIndex"),
             partial_message: event.maybe("partialMessage")?.map(Rc::new),
-            pending_approvals: Vec::from_json(event.any("pendingApprovals"))?,
+            pending_approvals: event.questions()?,
             running_tools: Vec::from_json(event.any("runningTools"))?,
         },
         "agent_end" => AgentEvent::AgentEnd {
@@ -76,6 +76,15 @@ fn tool_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Stri
             call_id: event.text("callId"),
             tool_name: event.text("toolName"),
             approved: event.flag("approved"),
+            by: DecisionSource::from_word(&event.text("by")).unwrap_or(DecisionSource::Abort),
+            path: event.path(),
+        },
+        "question_asked" => AgentEvent::QuestionAsked { question: Box::new(Question::from_json(event.0)?) },
+        "question_resolved" => AgentEvent::QuestionResolved {
+            id: event.text("id"),
+            kind: QuestionKind::from_word(&event.text("kind")).unwrap_or(QuestionKind::Tool),
+            call_id: event.optional("callId"),
+            accepted: event.flag("accepted"),
             by: DecisionSource::from_word(&event.text("by")).unwrap_or(DecisionSource::Abort),
             path: event.path(),
         },
@@ -135,10 +144,7 @@ fn other_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Str
         },
         "budget" => {
             let kind = BudgetKind::from_word(&event.text("kind")).unwrap_or(BudgetKind::Tokens);
-            let amount = |key: &str| match kind {
-                BudgetKind::Usd => read_cost(event.any(key)).unwrap_or_default(),
-                _ => event.number(key),
-            };
+            let amount = |key: &str| read_amount(event.0, key, kind);
             AgentEvent::Budget {
                 state: BudgetState::from_word(&event.text("state")).unwrap_or(BudgetState::Warn),
                 kind,
@@ -186,6 +192,15 @@ impl Members<'_> {
 
     fn raw(&self, key: &str) -> RawJson {
         self.any(key).to_raw()
+    }
+
+    /// The open questions, of every kind.
+    fn questions(&self) -> Result<Vec<Question>, String> {
+        let mut questions = Vec::from_json(self.any("pendingApprovals"))?;
+        if let Some(others) = self.0.get("pendingQuestions") {
+            questions.append(&mut Vec::from_json(others)?);
+        }
+        Ok(questions)
     }
 
     fn maybe<T: FromJson>(&self, key: &str) -> Result<Option<T>, String> {

@@ -3,9 +3,9 @@
 use crate::data::json::{ObjectWriter, ToJson};
 
 use crate::words::message::Usage;
-use crate::words::price::write_cost;
+use crate::words::question::{Question, QuestionKind};
 
-use super::{AgentEvent, BudgetKind, CompactionReport};
+use super::{AgentEvent, CompactionReport, write_amount};
 
 impl AgentEvent {
     /// Appends the members of the event's JSON object, `type` first.
@@ -15,7 +15,8 @@ impl AgentEvent {
             AgentEvent::AgentStart | AgentEvent::MessageStart => {}
             AgentEvent::RunResumed { turn_index, partial_message, pending_approvals, running_tools } => {
                 object.field("turnIndex", turn_index).optional("partialMessage", partial_message);
-                object.field("pendingApprovals", pending_approvals).field("runningTools", running_tools);
+                write_questions(pending_approvals, object);
+                object.field("runningTools", running_tools);
             }
             AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error } => {
                 object.field("messages", messages).field("stopReason", stop_reason.as_str());
@@ -30,12 +31,6 @@ impl AgentEvent {
             AgentEvent::MessageUpdate(delta) => drop(object.field("delta", delta)),
             AgentEvent::MessageReset { reason } => drop(object.field("reason", reason)),
             AgentEvent::MessageEnd { message } => drop(object.field("message", message)),
-            AgentEvent::ToolCallsProposed { .. }
-            | AgentEvent::ToolApprovalRequested { .. }
-            | AgentEvent::ToolApprovalResolved { .. }
-            | AgentEvent::ToolExecutionStart { .. }
-            | AgentEvent::ToolExecutionUpdate { .. }
-            | AgentEvent::ToolExecutionEnd { .. } => self.write_tool_members(object),
             AgentEvent::ContextCompacted { report } => drop(object.field("report", report)),
             AgentEvent::BeforeLlmCall { system_prompt, messages, model } => {
                 object.field("systemPrompt", system_prompt);
@@ -66,6 +61,7 @@ impl AgentEvent {
             AgentEvent::Custom { name, payload } => {
                 object.field("name", name).field("payload", payload);
             }
+            _ => self.write_tool_members(object),
         }
     }
 
@@ -92,6 +88,11 @@ impl AgentEvent {
                 object.field("approved", approved).field("by", by.as_str());
                 write_path(path, object);
             }
+            AgentEvent::QuestionAsked { question } => question.write_members(object),
+            AgentEvent::QuestionResolved { id, kind, call_id, accepted, by, path } => {
+                object.field("id", id).field("kind", kind.as_str()).optional("callId", call_id);
+                object.field("accepted", accepted).field("by", by.as_str()).field("path", path);
+            }
             AgentEvent::ToolExecutionUpdate { call_id, tool_name, update } => {
                 object.field("callId", call_id).field("toolName", tool_name).field("update", update);
             }
@@ -112,11 +113,16 @@ pub fn write_usage(usage: &Usage, own: Option<&Usage>, object: &mut ObjectWriter
     inner.end();
 }
 
-/// Writes an amount of a budget.
-fn write_amount(key: &str, kind: BudgetKind, amount: u64, object: &mut ObjectWriter<'_>) {
-    match kind {
-        BudgetKind::Usd => write_cost(amount, object.key(key)),
-        _ => drop(object.field(key, &amount)),
+/// Writes the open questions: those about calls, and the others, if there are any.
+fn write_questions(questions: &[Question], object: &mut ObjectWriter<'_>) {
+    let of = |is_tool: bool| -> Vec<Question> {
+        let is_wanted = |question: &&Question| (question.kind == QuestionKind::Tool) == is_tool;
+        questions.iter().filter(is_wanted).cloned().collect()
+    };
+    object.field("pendingApprovals", &of(true));
+    let others = of(false);
+    if !others.is_empty() {
+        object.field("pendingQuestions", &others);
     }
 }
 

@@ -120,7 +120,9 @@ impl ToJson for ToolResultMessage {
 
 impl FromJson for ToolResultMessage {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let takes = |b: &ContentBlock| matches!(b, ContentBlock::Text(_) | ContentBlock::Image(_));
+        let takes = |b: &ContentBlock| {
+            matches!(b, ContentBlock::Text(_) | ContentBlock::Image(_) | ContentBlock::File(_))
+        };
         Ok(ToolResultMessage {
             call_id: text_field(value, "callId")?,
             tool_name: value.text_at("toolName").unwrap_or_default().to_owned(),

@@ -106,7 +106,7 @@ test("what the agent does not have after the restart was not delivered", async (
     for (let i = 0; i < 20; i++) await settle();
     there.start(agentHandler(make(), { host: later(60) }));
   }
-  assert.deepEqual(await receipt, { delivered: false, reason: "run_ended" });
+  assert.deepEqual(await receipt, { delivered: false, reason: "lost" });
   remote[Symbol.dispose]();
 });
 

@@ -20,7 +20,8 @@ export class Log {
    */
   event(event, t, withMetrics) {
     const show = SHOWN[event.type];
-    if (!show) return;
+    // The pieces of an answer come as they are read.
+    if (!show || (event.type === "subagent_event" && event.event.type === "message_update")) return;
     if (event.type === "turn_start") {
       this.#batch++;
       this.#started.clear();
@@ -77,6 +78,10 @@ const SHOWN = {
   state_changed: ({ changes }) => ({ changes }),
   cache_action: ({ action, prefixTokens }) => ({ action, prefix_tokens: prefixTokens }),
   transfer_initiated: ({ to, reason }) => ({ target: to, reason: reason ?? null }),
+  question_asked: ({ kind, callId, message, path }) => ({ kind, call: callId ?? null, message, path }),
+  question_resolved: ({ kind, callId, accepted, by }) => ({ kind, call: callId ?? null, accepted, by }),
+  budget: ({ state, kind, used, limit }) => ({ state, kind, used, limit }),
+  subagent_event: ({ callId, path, event }) => ({ call: callId, path, event: event.type }),
   command_refused: ({ callId, reason }) => ({ call: callId ?? null, reason }),
 };
 

@@ -36,6 +36,10 @@ declare function lookUp(city: string, options: { signal: AbortSignal }): Promise
 declare function ask(...what: any[]): Promise<boolean>;
 declare function askForKey(why: string): void;
 declare function retryLater(cause: unknown): void;
+declare const context: ToolContext;
+declare const schema: JsonSchema;
+declare function checkout(what: unknown): void;
+declare function showForm(...what: unknown[]): Promise<JsonValue>;
 declare function show(text: string): void;
 declare function warn(text: string): void;
 declare function draw(what: unknown): void;

@@ -5,7 +5,7 @@ import {
   openaiResponses, scripted, subagent, tool,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
-  type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Question, type RawBlock,
+  type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Answer, type BudgetKind, type BudgetQuestion, type ElicitationQuestion, type Question, type ToolAnswer, type ToolQuestion, type ToolQuestionInput, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
   type Policies, type PolicyContext, type ProviderOptions, type Receipt, type SteerOptions, type TurnInfo, type TurnOptions, type Budget, type RunOptions, type RunStopReason, type ScriptItem,
   type ServerName, type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
@@ -236,7 +236,7 @@ export async function live(): Promise<AgentResult> {
   const receipt: Receipt = agent.steer("stop", patient);
   const said = await receipt;
   if (said.delivered) is<number>(said.turnIndex);
-  else is<"cleared" | "aborted" | "run_ended" | "disposed">(said.reason);
+  else is<"cleared" | "aborted" | "run_ended" | "disposed" | "lost">(said.reason);
   void agent.followUp({ role: "custom", kind: "k", data: null, timestamp: 0 });
   is<readonly AgentMessage[]>(run.messages);
   agent.clearQueues();
@@ -306,6 +306,8 @@ function tell(event: AgentEvent, run: AgentRun): unknown {
     case "tool_calls_proposed": return event.calls;
     case "tool_approval_requested": return event.toolName;
     case "tool_approval_resolved": return [event.approved, event.by];
+    case "question_asked": return [event.message, event.schema, is<BudgetKind | undefined>(event.budget?.kind)];
+    case "question_resolved": return [event.accepted, event.by];
     case "command_refused": return [event.callId, event.reason];
     case "state_changed": return event.changes["a"];
     case "cache_action": return event.prefixTokens;
@@ -319,6 +321,18 @@ function tell(event: AgentEvent, run: AgentRun): unknown {
 
 function piece(delta: Delta, run: AgentRun) {
   return delta.type === "tool_call" ? run.partialArguments(delta.callId) : delta.delta;
+}
+
+/** Answers what is asked, each kind as it may be. */
+export async function answered(agent: Agent, { ask }: ToolContext) {
+  for (const question of agent.pendingQuestions) {
+    const answer: Answer = question.kind === "tool" ? "approve" : question.kind === "budget" ? { raise: { [question.budget.kind]: 1 } } : { action: "accept", content: question.message };
+    agent.resolve(question.id, answer);
+  }
+  const kinds: [ToolQuestion[], BudgetQuestion[], ElicitationQuestion[]] = [[...agent.pendingApprovals], [], []];
+  const question: ToolQuestionInput = { message: "Which?", schema: { type: "string" } };
+  const answer: ToolAnswer = await ask(question);
+  return [kinds, answer.action === "accept" && answer.content];
 }
 
 // ---- the plain shapes

@@ -40,6 +40,8 @@ pub struct Grammar {
     usage: Usage,
     /// The ids of all questions that were ever asked.
     questions: BTreeSet<String>,
+    /// The open questions that are not about calls of the run itself, each with the call inside which it was asked.
+    open: BTreeMap<String, Option<String>>,
 }
 
 #[derive(Default)]
@@ -86,7 +88,9 @@ impl Grammar {
                 *self = Grammar { faults, questions, run: true, runs: self.runs + 1, ..Grammar::default() };
             }
             // A resumed run continues where it was: everything after it joins what came before.
-            AgentEvent::RunResumed { turn_index, .. } => {
+            AgentEvent::RunResumed { turn_index, pending_approvals, .. } => {
+                // What a tool asked is gone with it; an agent inside a call has its questions still.
+                self.open.retain(|id, _| pending_approvals.iter().any(|question| question.id == *id));
                 ensure!(self, *turn_index == self.turn_index, format!("resumed in turn {turn_index}"));
                 if let Some(turn) = &mut self.turn {
                     turn.restored = true;
@@ -145,6 +149,36 @@ impl Grammar {
                 let same = self.turn.as_ref().is_some_and(|turn| turn.calls == calls);
                 ensure!(self, same, format!("tool_calls_proposed {calls:?}"));
             }
+            // A question of an agent inside a call.
+            AgentEvent::ToolApprovalRequested { id, path, .. } if !path.is_empty() => {
+                self.ask_inside(id, path);
+            }
+            AgentEvent::ToolApprovalResolved { id, path, .. }
+            | AgentEvent::QuestionResolved { id, path, .. }
+                if !path.is_empty() =>
+            {
+                let was_open = self.open.remove(id).is_some();
+                ensure!(self, was_open, format!("question {id} is closed and was not open"));
+            }
+            AgentEvent::QuestionAsked { question } => {
+                let is_turn = self.turn.is_some();
+                ensure!(self, is_turn, format!("question {} outside a turn", question.id));
+                let of = question.path.first().map(String::as_str).or(question.call_id());
+                if let Some(call_id) = of {
+                    self.ask_inside(&question.id, &[call_id.to_owned()]);
+                    if question.path.is_empty() {
+                        self.open.insert(question.id.clone(), None);
+                    }
+                } else {
+                    let is_new = self.questions.insert(question.id.clone());
+                    ensure!(self, is_new, format!("two questions have the id {}", question.id));
+                    self.open.insert(question.id.clone(), None);
+                }
+            }
+            AgentEvent::QuestionResolved { id, .. } => {
+                let was_open = self.open.remove(id).is_some();
+                ensure!(self, was_open, format!("question {id} is closed and was not open"));
+            }
             AgentEvent::ToolApprovalRequested { id, call_id, .. } => {
                 let is_new = self.questions.insert(id.clone());
                 ensure!(self, is_new, format!("two questions have the id {id}"));
@@ -178,6 +212,8 @@ impl Grammar {
             }
             AgentEvent::ToolExecutionEnd { result } => {
                 let call_id = result.call_id.as_str();
+                // What an agent inside it has asked is closed with it; its own tool's questions are closed before.
+                self.open.retain(|_, of| of.as_deref() != Some(call_id));
                 let open = self.lane(call_id, |lane| {
                     lane.end.replace(result.clone()).is_none() && lane.asked == lane.resolved
                 });
@@ -195,6 +231,16 @@ impl Grammar {
         ensure!(self, !none, "no run".to_owned());
         self.faults.extend(faults_of_history(history));
         self.faults
+    }
+
+    /// A running call, or an agent inside it, asks a person.
+    fn ask_inside(&mut self, id: &str, path: &[String]) {
+        let is_new = self.questions.insert(id.to_owned());
+        ensure!(self, is_new, format!("two questions have the id {id}"));
+        let Some(call_id) = path.first() else { return };
+        let runs = self.lane(call_id, |lane| (lane.starts == 1 || lane.restored) && lane.end.is_none());
+        ensure!(self, runs, format!("question {id} of {call_id}, which does not run"));
+        self.open.insert(id.to_owned(), Some(call_id.clone()));
     }
 
     fn message_is_open(&self) -> bool {
@@ -246,6 +292,8 @@ impl Grammar {
         let Some(turn) = self.turn.take() else {
             return self.faults.push("turn_end without a start".to_owned());
         };
+        let open: Vec<&String> = self.open.keys().collect();
+        ensure!(self, open.is_empty(), format!("questions are open at the end of a turn: {open:?}"));
         let shown = match (&turn.message, message) {
             (Message::None, None) => reason == TurnEndReason::Complete && results.is_empty(),
             (Message::Ended(shown), Some(reported)) => {

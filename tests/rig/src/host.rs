@@ -482,6 +482,10 @@ pub fn line(event: &AgentEvent) -> Option<String> {
         A::ToolApprovalResolved { call_id, approved, by, .. } => {
             format!("{call_id} {} by {}", if *approved { "approved" } else { "refused" }, by.as_str())
         }
+        A::QuestionAsked { question } => format!("asks about a {}", question.kind.as_str()),
+        A::QuestionResolved { kind, accepted, by, .. } => {
+            format!("{} {} by {}", kind.as_str(), if *accepted { "answered" } else { "refused" }, by.as_str())
+        }
         A::ToolExecutionStart { call_id, arguments, .. } => {
             format!("{call_id} starts with {}", arguments.as_str())
         }

@@ -5,14 +5,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
+use turnwheel::answer::Answer;
 use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalPolicy, ToolDecision};
+use turnwheel::budget::{Amounts, Budget, OnExceed};
 use turnwheel::checkpoint::convert::{from_stakai, to_stakai};
 use turnwheel::config::{
     AgentLoopConfig, CacheHints, InFlight, Model, QueueMode, Rules, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
 };
 use turnwheel::error::{ErrorInfo, ErrorKind};
-use turnwheel::event::{AgentEvent, CompactionReport};
+use turnwheel::event::{AgentEvent, BudgetKind, BudgetState, CompactionReport};
 use turnwheel::json::{FromJson, RawJson, ToJson, Value};
 use turnwheel::machine::{
     AgentCommand, Effect, EffectId, Input, Letter, LoopState, OUTPUT_TOOL, Output, Queue, Receipt, Reply,
@@ -23,11 +25,13 @@ use turnwheel::message::{
 };
 use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
 use turnwheel::ports::{AgentRunContext, Compaction, HookCall, HookStages, StreamFn, TurnChoice};
-use turnwheel::question::Question;
+use turnwheel::question::{Question, QuestionKind};
 use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
 use turnwheel::state::SessionState;
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
-use turnwheel::tool::{AgentToolResult, ApprovalNeed, Progress, ToolOutcome, ToolSpec, Transfer};
+use turnwheel::tool::{
+    AgentToolResult, ApprovalNeed, Ask, Asking, ChildEvent, Progress, ToolOutcome, ToolSpec, Transfer,
+};
 
 use crate::clock::{BEGINNING, Clock};
 use crate::dice::Dice;
@@ -110,6 +114,7 @@ pub fn play(seed: u64, disturbance: Disturbance) -> Played {
         delivered: Vec::new(),
         begun: BTreeSet::new(),
         orphans: Vec::new(),
+        raised: Amounts::default(),
         cleared: false,
     };
     sim.run(begin);
@@ -144,6 +149,8 @@ struct Sim {
     begun: BTreeSet<String>,
     /// Letters whose senders ended with their process.
     orphans: Vec<u64>,
+    /// What was allowed beyond the budget.
+    raised: Amounts,
     /// Whether the queues were ever cleared.
     cleared: bool,
 }
@@ -157,10 +164,24 @@ enum Running {
     Hook,
     /// The call that it is asked about.
     Approve(String),
-    Execute,
+    Execute(Working),
     Poll(Queue),
     Compact,
     Sleep(u64),
+}
+
+/// A running tool.
+#[derive(Default)]
+struct Working {
+    call_id: String,
+    /// How many questions it has asked.
+    asked: u64,
+    /// The numbers of those that have no answer.
+    open: BTreeSet<u64>,
+    /// The open questions of the agent inside it, if one runs there.
+    child: Vec<String>,
+    /// How many questions that agent has asked.
+    child_asked: u64,
 }
 
 /// A model that improvises.
@@ -178,6 +199,60 @@ enum Kind {
     Text,
     Thinking,
     Call,
+}
+
+impl Working {
+    fn waits(&self) -> bool {
+        !self.open.is_empty() || !self.child.is_empty()
+    }
+
+    fn progress(&mut self, dice: &Dice) -> Progress {
+        let aside = dice.aside();
+        match aside.below(6) {
+            0 | 1 => {
+                self.asked += 1;
+                self.open.insert(self.asked);
+                let id = aside.chance(30).then(|| format!("q-{}", aside.below(1_000_000_000)));
+                let ask = Ask { message: "which one?".to_owned(), schema: None, id };
+                Progress::Ask(Asking { number: self.asked, ask })
+            }
+            2 => child_event(
+                r#"{"type":"message_end","message":{"role":"assistant","content":[],"usage":{"input":2,"output":1,"total":3}}}"#,
+                &aside,
+            ),
+            3 => {
+                self.child_asked += 1;
+                let id = format!("{}-{}-{}", self.call_id, self.child_asked, aside.below(1_000_000_000));
+                let kind = if aside.chance(50) { "budget" } else { "elicitation" };
+                let event = format!(
+                    r#"{{"type":"question_asked","id":"{id}","kind":"{kind}","path":[],"message":"more?","askedAt":1}}"#
+                );
+                self.child.push(id);
+                child_event(&event, &aside)
+            }
+            _ => Progress::Update(RawJson::string("working")),
+        }
+    }
+
+    /// The agent inside has its answer.
+    fn close_question(&mut self) -> Option<Progress> {
+        let id = self.child.pop()?;
+        let event = format!(
+            r#"{{"type":"question_resolved","id":"{id}","kind":"budget","accepted":true,"by":"command","path":[]}}"#
+        );
+        Some(Progress::Event(ChildEvent {
+            path: Vec::new(),
+            event: raw(&event),
+            keeps_questions: false,
+            shares_budget: false,
+        }))
+    }
+}
+
+/// An event of an agent inside a call.
+fn child_event(event: &str, dice: &Dice) -> Progress {
+    let shares_budget = dice.chance(50);
+    Progress::Event(ChildEvent { path: Vec::new(), event: raw(event), keeps_questions: false, shares_budget })
 }
 
 impl Sim {
@@ -241,6 +316,7 @@ impl Sim {
                     }
                 }
                 Output::Receipt(id, receipt) => self.settle(id, receipt),
+                Output::Answer { id, number, answer } => self.take_answer(id, number, &answer),
                 Output::Cancel(id) => self.cancel(id),
                 Output::Start { id, effect, announce } => {
                     // The list must not be empty while mail is taken, or the step would walk it itself.
@@ -336,6 +412,15 @@ impl Sim {
             AgentEvent::ToolApprovalResolved { id, call_id, approved: true, .. } => {
                 self.allowed.insert(call_id.clone(), id.clone());
             }
+            AgentEvent::Budget { state: BudgetState::Raised, kind, limit, .. } => {
+                let budget = self.rules.budget.unwrap_or_default();
+                match kind {
+                    BudgetKind::Tokens => self.raised.tokens = limit - budget.tokens.unwrap_or(0),
+                    BudgetKind::Turns => self.raised.turns = limit - budget.turns.unwrap_or(0),
+                    BudgetKind::ToolCalls => self.raised.tool_calls = limit - budget.tool_calls.unwrap_or(0),
+                    _ => {}
+                }
+            }
             AgentEvent::AgentEnd { messages, .. } => self.delivered.clone_from(messages),
             _ => {}
         }
@@ -364,13 +449,14 @@ impl Sim {
             Effect::Prepare { overflow } => Running::Prepare { overflow },
             Effect::Infer { request, .. } => {
                 self.faults.extend(faults_of_request(&request));
+                self.check_budget();
                 Running::Infer(Script::default())
             }
             Effect::Hook(_) => Running::Hook,
             Effect::Approve(request) => Running::Approve(request.call_id),
             Effect::Execute { tool, call_id, arguments } => {
                 self.check_execution(tool, &call_id, &arguments);
-                Running::Execute
+                Running::Execute(Working { call_id: call_id.as_ref().to_owned(), ..Working::default() })
             }
             Effect::Poll(queue) => Running::Poll(queue),
             Effect::Compact { .. } => Running::Compact,
@@ -381,8 +467,27 @@ impl Sim {
         }
     }
 
+    /// A call of a model starts only if there is room, and never by more than what was allowed.
+    fn check_budget(&mut self) {
+        let Some(budget) = self.rules.budget else { return };
+        let limit =
+            |limit: Option<u64>, raised: u64| limit.map_or(u64::MAX, |limit| limit.saturating_add(raised));
+        let (tokens, turns) =
+            (limit(budget.tokens, self.raised.tokens), limit(budget.turns, self.raised.turns));
+        let wraps_up = budget.on_exceed == OnExceed::WrapUp;
+        let used = self.state.usage().total;
+        if used >= tokens && !wraps_up {
+            self.faults.push(format!("the model is called with {used} of {tokens} tokens used"));
+        }
+        let turn = u64::from(self.state.turn_index()) + 1;
+        if turn > turns.saturating_add(u64::from(wraps_up)) {
+            self.faults.push(format!("turn {turn} of {turns}"));
+        }
+    }
+
     fn check_execution(&mut self, tool: usize, call_id: &str, arguments: &RawJson) {
-        let running = self.running.values().filter(|running| matches!(running, Running::Execute)).count() + 1;
+        let running =
+            self.running.values().filter(|running| matches!(running, Running::Execute(_))).count() + 1;
         if self.rules.max_concurrent_tools.is_some_and(|limit| running > limit.max(1)) {
             self.faults.push(format!("{running} tools at once"));
         }
@@ -392,8 +497,14 @@ impl Sim {
         let Some(spec) = self.rules.tools.get(tool) else {
             return self.faults.push(format!("there is no tool {tool}"));
         };
-        if !self.begun.insert(call_id.to_owned()) && !spec.idempotent {
+        let is_new = self.begun.insert(call_id.to_owned());
+        if !is_new && !spec.idempotent {
             self.faults.push(format!("call {call_id} runs twice"));
+        }
+        let calls = self.rules.budget.and_then(|budget| budget.tool_calls).unwrap_or(u64::MAX);
+        let calls = calls.saturating_add(self.raised.tool_calls);
+        if u64::try_from(self.begun.len()).unwrap_or(u64::MAX) > calls {
+            self.faults.push(format!("{} calls of {calls} run", self.begun.len()));
         }
         let by_rule =
             self.rules.approval.policy.is_some() || self.rules.approval.mode == ApprovalMode::Bypassed;
@@ -458,10 +569,18 @@ impl Sim {
                 }
                 (Reply::Approved(decided), false)
             }
-            Running::Execute if dice.chance(20) => {
-                (Reply::Progress(Progress::Update(RawJson::string("working"))), true)
+            Running::Execute(working) if dice.chance(20) => (Reply::Progress(working.progress(&dice)), true),
+            // It waits for a person, or the agent inside it does.
+            Running::Execute(working) if working.waits() && dice.aside().chance(95) => {
+                let child = working.close_question();
+                self.running.insert(id, running);
+                match child {
+                    Some(event) => self.step(Input::Reply(id, Reply::Progress(event))),
+                    None => self.answer_a_tool(),
+                }
+                return true;
             }
-            Running::Execute => (Reply::Executed(outcome(&dice)), false),
+            Running::Execute(_) => (Reply::Executed(outcome(&dice)), false),
             Running::Poll(queue) => (Reply::Polled(self.polled(*queue)), false),
             Running::Compact => (Reply::Compacted(compaction(&dice, self.state.messages())), false),
             Running::Sleep(until) => {
@@ -546,11 +665,64 @@ impl Sim {
         }
         let mut answers = Vec::new();
         for id in ids {
-            let call_id = self.asked.get(&id).map(|asked| asked.0.clone()).unwrap_or_default();
-            let decision = self.decision(&call_id);
-            answers.push((id, decision));
+            let answer = self.answer_to(&id);
+            answers.push((id, answer));
         }
         self.step(Input::Command(AgentCommand::Resolve(answers)));
+    }
+
+    /// An answer to a question; usually one that it may have.
+    fn answer_to(&mut self, id: &str) -> Answer {
+        let kind =
+            self.state.questions().iter().find(|question| question.id == id).map(|question| question.kind);
+        let aside = self.dice.aside();
+        let kinds = [QuestionKind::Tool, QuestionKind::Budget, QuestionKind::Elicitation];
+        let kind = kind.filter(|_| aside.chance(95)).unwrap_or_else(|| *aside.pick(&kinds));
+        let more = |most| u64::try_from(aside.below(most)).unwrap_or(0);
+        match kind {
+            QuestionKind::Budget if aside.chance(60) => Answer::Raise(Amounts {
+                tokens: more(60),
+                tool_calls: more(3),
+                turns: more(3),
+                ms: more(2_000),
+                ..Amounts::default()
+            }),
+            QuestionKind::Elicitation if aside.chance(70) => Answer::Accept(raw("{\"n\":1}")),
+            QuestionKind::Budget | QuestionKind::Elicitation => {
+                [Answer::Decline, Answer::Cancel, Answer::Decision(ToolDecision::Reject { reason: None })]
+                    .get(aside.below(3))
+                    .cloned()
+                    .unwrap_or(Answer::Cancel)
+            }
+            _ => {
+                let call_id = self.asked.get(id).map(|asked| asked.0.clone()).unwrap_or_default();
+                self.decision(&call_id).into()
+            }
+        }
+    }
+
+    /// Answers one of the questions that tools have asked.
+    fn answer_a_tool(&mut self) {
+        let questions = self.state.questions();
+        let asked = questions.iter().find(|question| question.kind == QuestionKind::Elicitation);
+        let Some(question) = asked else {
+            return self.faults.push("a tool waits, and nothing is asked".to_owned());
+        };
+        let answer = self.answer_to(&question.id);
+        self.step(Input::Command(AgentCommand::Resolve(vec![(question.id.clone(), answer)])));
+    }
+
+    /// A tool gets an answer to a question that it has asked.
+    fn take_answer(&mut self, id: EffectId, number: u64, answer: &Answer) {
+        let Some(Running::Execute(working)) = self.running.get_mut(&id) else {
+            return self.faults.push(format!("an answer to a tool that does not run: {answer:?}"));
+        };
+        if !working.open.remove(&number) {
+            self.faults.push(format!("an answer to question {number}, which is not open: {answer:?}"));
+        }
+        if matches!(answer, Answer::Decision(_) | Answer::Raise(_)) {
+            self.faults.push(format!("no answer for a tool: {answer:?}"));
+        }
     }
 
     fn decision(&mut self, call_id: &str) -> ToolDecision {
@@ -580,6 +752,11 @@ impl Sim {
 
     /// Nothing is running, so a decision must be pending; makes one.
     fn decide_or_stick(&mut self) {
+        let questions = self.state.questions();
+        if let Some(question) = questions.iter().find(|question| question.kind == QuestionKind::Budget) {
+            let answer = self.answer_to(&question.id);
+            return self.step(Input::Command(AgentCommand::Resolve(vec![(question.id.clone(), answer)])));
+        }
         let pending = self.state.pending_approvals();
         match pending.get(self.dice.below(pending.len())) {
             Some(call) => {
@@ -589,7 +766,7 @@ impl Sim {
                     let questions = self.state.questions();
                     let question = questions.iter().find(|question| question.call_id() == Some(&call_id));
                     let id = question.map_or_else(String::new, |question| question.id.clone());
-                    return self.step(Input::Command(AgentCommand::Resolve(vec![(id, decision)])));
+                    return self.step(Input::Command(AgentCommand::Resolve(vec![(id, decision.into())])));
                 }
                 self.step(Input::Command(AgentCommand::ResolveTool { call_id, decision }));
             }
@@ -997,8 +1174,25 @@ fn rules(dice: &Dice) -> Rules {
             on_error: dice.chance(50),
         };
     }
+    rules.budget = budget(&aside);
     add_functions(dice, &mut rules);
     rules
+}
+
+fn budget(dice: &Dice) -> Option<Budget> {
+    if !dice.chance(40) {
+        return None;
+    }
+    let some = |most| dice.chance(40).then(|| u64::try_from(dice.below(most)).unwrap_or(0));
+    let on_exceed = *dice.pick(&[OnExceed::Stop, OnExceed::WrapUp, OnExceed::Ask]);
+    Some(Budget {
+        tokens: some(120),
+        tool_calls: some(5),
+        turns: some(5),
+        ms: some(3_000),
+        on_exceed,
+        ..Budget::default()
+    })
 }
 
 fn execution(dice: &Dice) -> ToolExecutionPolicy {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use turnwheel::event::AgentEvent;
-use turnwheel::json::RawJson;
+use turnwheel::json::{RawJson, ToJson};
 use turnwheel::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolResultMessage, Usage,
 };
@@ -142,6 +142,16 @@ fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
         AgentEvent::ToolApprovalResolved { call_id, tool_name, approved, .. } => {
             json!({ "type": event.name(), "id": call_id, "name": tool_name, "approved": approved })
         }
+        AgentEvent::QuestionAsked { question } => json!({
+            "type": event.name(),
+            "kind": question.kind.as_str(),
+            "call": question.call_id(),
+            "message": question.message,
+            "path": question.path,
+        }),
+        AgentEvent::QuestionResolved { kind, call_id, accepted, by, .. } => json!({
+            "type": event.name(), "kind": kind.as_str(), "call": call_id, "accepted": accepted, "by": by.as_str()
+        }),
         AgentEvent::ToolExecutionUpdate { call_id, tool_name, update } => {
             let update = value_of(update);
             let text = update.as_str().map_or_else(|| update.to_string(), str::to_owned);
@@ -182,10 +192,16 @@ fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
         AgentEvent::CommandRefused { call_id, reason, .. } => {
             json!({ "type": "command_refused", "call": call_id, "reason": reason })
         }
-        AgentEvent::ToolCallsProposed { .. }
-        | AgentEvent::SubagentEvent { .. }
-        | AgentEvent::Budget { .. }
-        | AgentEvent::Custom { .. } => return None,
+        AgentEvent::SubagentEvent { call_id, path, event: inner } => {
+            let inner = value_of(inner);
+            // The pieces of an answer come as they are read.
+            if inner["type"] == "message_update" {
+                return None;
+            }
+            json!({ "type": event.name(), "call": call_id, "path": path, "event": inner["type"] })
+        }
+        AgentEvent::Budget { .. } => value_of(&event.to_raw()),
+        AgentEvent::ToolCallsProposed { .. } | AgentEvent::Custom { .. } => return None,
     };
     match value {
         Value::Object(shown) => Some(shown),

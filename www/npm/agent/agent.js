@@ -3,10 +3,10 @@
 // host passed in.
 
 import { fromCheckpoint } from "../checkpoint/read.js";
-import { kindOf, misuse, steeringTime, toDecision, toMessages } from "../shared.js";
+import { kindOf, misuse, others, steeringTime, toDecision, toMessages } from "../shared.js";
 import { Core } from "./core.js";
 
-/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, RunOptions, StandardSchema, SteerOptions, ToolDecision } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, RunOptions, StandardSchema, SteerOptions, Answer, ToolDecision } from "../index.js" */
 
 /**
  * Marks the agent of a single run, as `agentLoop` creates it: the engine forgets it when the run is over,
@@ -65,10 +65,12 @@ export class Agent {
     this.#core.clearQueues();
   }
 
-  /** @param {string} id @param {ToolDecision} answer */
+  /** @param {string} id @param {Answer} answer */
   resolve(id, answer) {
     if (typeof id !== "string") throw misuse(`a question's id must be a text, got ${kindOf(id)}`);
-    return this.#decide([[id, toDecision(answer)]], true);
+    // A checkpoint may have the question of a budget before the rest is loaded; the engine reads what is given.
+    const convert = others.convert ?? ("raise" in Object(answer) ? (/** @type {Answer} */ given) => given : toDecision);
+    return this.#decide([[id, convert(answer)]], true);
   }
 
   /** @param {string} callId @param {ToolDecision} decision */
@@ -83,7 +85,7 @@ export class Agent {
     return this.#decide(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)]), false);
   }
 
-  /** @param {[string, ToolDecision][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls */
+  /** @param {[string, Answer][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls */
   #decide(decisions, byId) {
     // Before the first run there is no engine that could refuse them.
     for (const [id, decision] of decisions) {
@@ -134,7 +136,7 @@ export class Agent {
   }
 
   get pendingApprovals() {
-    return this.#core.approvals.list();
+    return this.#core.approvals.calls();
   }
 
   get isRunning() {

@@ -7,7 +7,7 @@ import { fromCheckpoint } from "../checkpoint/read.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
-import { complain, hostWithDefaults, jsonOf, misuse, PendingApprovals, Subscribers, toMessage } from "../shared.js";
+import { complain, hostWithDefaults, jsonOf, misuse, others, PendingApprovals, Subscribers, toMessage } from "../shared.js";
 import { checkBudget, checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
@@ -20,7 +20,7 @@ import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
 /** @import { AgentError } from "../shared.js" */
-/** @import { AgentMessage, Input, JsonSchema, Model, RunOptions, StandardSchema, SteerOptions, StreamOptions, ToolDecision } from "../index.js" */
+/** @import { AgentMessage, Input, JsonSchema, Model, RunOptions, StandardSchema, SteerOptions, StreamOptions, Answer } from "../index.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
 /** @import { Inside } from "../tools/subagent.js" */
@@ -44,7 +44,7 @@ export class Core {
     this.runs = new Runs();
     this.thrown = new Thrown();
     this.registration = new Registration(this);
-    /** Answers to questions of a checkpoint, asked by agents inside calls that have not gone on yet. @type {[string, [string, ToolDecision][]][]} */
+    /** Answers to questions of a checkpoint, asked by agents inside calls that have not gone on yet. @type {[string, [string, Answer][]][]} */
     this.earlyAnswers = [];
     this.disposed = false;
     // Fails here if they are no JSON.
@@ -82,6 +82,9 @@ export class Core {
     if (registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
     const unpriced = this.settings.budget?.usd !== undefined && this.settings.models.withoutPrice();
     if (unpriced) throw misuse(`\`budget.usd\` needs the price of model \`${unpriced}\`: give it as \`price\` with the model`);
+    const { runId } = options;
+    // A run that goes on from a checkpoint is the same run.
+    if (runId !== undefined && !(runs.restored?.run && runs.restored.runId === runId) && runs.isRepeated(runId)) throw misuse(`there was a run with the id ${JSON.stringify(runId)} already; every run needs its own`);
     runs.unread?.drop();
     const inside = insideOf(options);
     registration.join(inside?.scope);
@@ -158,23 +161,26 @@ export class Core {
 
   /**
    * Decides about open questions: all of them or none. Returns whether the decisions were accepted.
-   * @param {[string, ToolDecision][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls
+   * @param {[string, Answer][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls
    */
   decide(decisions, byId) {
     const { approvals, registration, runs } = this;
-    /** @type {[string, ToolDecision][]} */
+    /** @type {[string, Answer][]} */
     const decided = JSON.parse(jsonOf("the decision is", decisions));
     if (this.disposed) throw misuse("the agent was disposed of");
     const ids = decided.map(([key]) => approvals.idOf(key, byId));
     const [missing] = decided.find((_, i) => ids[i] === undefined) ?? [];
     if (missing === undefined && new Set(ids).size === ids.length) {
       // A second answer is posted too: the run refuses it, and the listeners hear of it.
-      const answers = decided.map(([, decision], i) => /** @type {[string, ToolDecision]} */ ([ids[i], decision]));
+      const answers = decided.map(([, answer], i) => /** @type {[string, Answer]} */ ([ids[i], answer]));
+      for (const [id, answer] of answers) others.check?.(id, answer, approvals.questions.get(id)?.kind);
       const callOf = (/** @type {string} */ id) => approvals.questions.get(id)?.path[0];
       const own = answers.filter(([id]) => callOf(id) === undefined);
       if (own.length > 0 || answers.length === 0) registration.postDecisions(Object.fromEntries(own), true);
       for (const callId of new Set(answers.map(([id]) => callOf(id)))) if (callId !== undefined) this.#answerInside(callId, answers.filter(([id]) => callOf(id) === callId));
-      return approvals.answer(ids);
+      const isFirst = approvals.answer(ids);
+      if (isFirst) for (const [id, answer] of own) runs.current?.asks?.note(id, answer);
+      return isFirst;
     }
     if (!runs.current && !runs.restored?.run) return false;
     const isParked = !byId && missing !== undefined && this.options.earlyDecisions === "park";
@@ -186,7 +192,7 @@ export class Core {
     return isParked;
   }
 
-  /** Answers questions of the agent inside a call, or of those inside that. @param {string} callId @param {[string, ToolDecision][]} answers */
+  /** Answers questions of the agent inside a call, or of those inside that. @param {string} callId @param {[string, Answer][]} answers */
   #answerInside(callId, answers) {
     if (!this.runs.current?.children?.answer(callId, answers)) this.earlyAnswers.push([callId, answers]);
   }
@@ -220,6 +226,7 @@ export class Core {
   setBudget(budget) {
     checkBudget(budget);
     this.settings.budget = budget;
+    this.settings.loadAnswers()?.catch(() => {});
     this.registration.configure();
   }
 
@@ -274,7 +281,7 @@ export class Core {
     this.disposed = true;
     this.runs.epoch++;
     this.runs.unread?.drop();
-    this.receipts.settleAll({ delivered: false, reason: "disposed" });
+    this.receipts.settleAll({ delivered: false, reason: "disposed" }, { delivered: false, reason: "aborted" });
     const { engine } = this.registration;
     this.#unregister();
     if (!this.runs.current) engine?.replaceIfGrown();

@@ -12,6 +12,13 @@ export class Receipts {
     this.open = new Set();
     /** The same, by their number in the engine, with the letter. @type {Map<number, { settle: Settle, letter: Waiting }>} */
     this.byNumber = new Map();
+    /** Those that waited for a run which was aborted. @type {Set<Settle>} */
+    this.aborted = new Set();
+  }
+
+  /** A run was aborted: what waits stays in the queue, as long as somebody keeps it. */
+  noteAbort() {
+    this.aborted = new Set(this.open);
   }
 
   /**
@@ -49,9 +56,9 @@ export class Receipts {
     return letters;
   }
 
-  /** Settles all open receipts in the same way. @param {Fate} fate */
-  settleAll(fate) {
-    for (const settle of this.open) settle(fate);
+  /** Settles all open receipts. @param {Fate} fate @param {Fate} [ofAborted] of those that waited for a run which was aborted */
+  settleAll(fate, ofAborted = fate) {
+    for (const settle of this.open) settle(this.aborted.has(settle) ? ofAborted : fate);
     this.open.clear();
     this.byNumber.clear();
   }

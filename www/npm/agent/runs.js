@@ -4,6 +4,8 @@
 /** @import { Driver } from "../run/driver.js" */
 /** @import { RestoredRun } from "../checkpoint/format.js" */
 
+const MAX_IDS = 10_000;
+
 export class Runs {
   constructor() {
     /** The run in progress. @type {Driver | undefined} */
@@ -20,6 +22,16 @@ export class Runs {
     this.byHandle = new Map();
     /** @type {(() => void)[]} */
     this.idleWaiters = [];
+    /** The ids that the host has given to runs; of very many, the newest. @type {Set<string>} */
+    this.ids = new Set();
+  }
+
+  /** Notes the id of a new run. Returns whether there was one with this id. @param {string} id */
+  isRepeated(id) {
+    if (this.ids.has(id)) return true;
+    this.ids.add(id);
+    if (this.ids.size > MAX_IDS) this.ids.delete(/** @type {string} */ (this.ids.values().next().value));
+    return false;
   }
 
   wakeIdle() {

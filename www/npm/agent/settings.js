@@ -3,7 +3,7 @@
 
 import { FUNCTIONS, POLICIES, STAGES } from "../boundary/protocol.js";
 import { loadingReducers } from "../context/reducers.js";
-import { jsonOf, misuse, shownOf, withoutInfinity } from "../shared.js";
+import { jsonOf, misuse, others, shownOf, withoutInfinity } from "../shared.js";
 import { DEEPEST_NESTING } from "../checkpoint/questions.js";
 import { setupOf } from "../models/setup.js";
 import { ModelList } from "../models/list.js";
@@ -31,12 +31,17 @@ export class Settings {
 
   /** Loads what the checks of the schemas and the reducers need, if that is not there yet. @returns {Promise<void> | undefined} */
   load() {
-    const reducers = loadingReducers();
+    const reducers = loadingReducers() ?? this.loadAnswers();
     if (reducers) return reducers.then(() => this.load());
     for (const { load } of [...this.tools.offered, this.output]) {
       const loading = load?.();
       if (loading) return loading;
     }
+  }
+
+  /** Loads what answers the questions of budgets, if they ask. @returns {Promise<unknown> | undefined} */
+  loadAnswers() {
+    if (this.budget?.onExceed === "ask" && !others.check) return import("../messages/answer.js").then(({ allowOthers }) => allowOthers());
   }
 
   /** Takes over what stands around the execution of the agent that calls this one, where this one has nothing of its own. @param {Around} around */

@@ -221,6 +221,12 @@ export class EngineRun {
     if (this.slots.has(slot) && this.#fits(update)) this.#post((glue) => glue.update(this.handle, slot, update), this.run.poller.isWaiting || this.run.children?.isDelivering(slot) ? "soon" : "now");
   }
 
+  /** @param {number} slot @param {string} id @param {string} message @param {string} schema JSON, or empty */
+  ask(slot, id, message, schema) {
+    needStack();
+    if (this.slots.has(slot)) this.#post((glue) => glue.ask(this.handle, slot, id, message, schema), this.run.poller.isWaiting ? "soon" : "now");
+  }
+
   /**
    * Changes the session state for a tool; without a value the key is deleted.
    * @param {number} slot @param {string} key @param {string | undefined} value JSON

@@ -33,6 +33,11 @@ export interface Calls {
   agent_restore(handle: number, state: string): void;
   
   /**
+   * A tool asks a person: the id of the question, its words, and a JSON Schema of the answer, or an empty text.
+   */
+  ask(handle: number, slot: number, id: string, message: string, schema: string): void;
+  
+  /**
    * Returns the state of an agent for a checkpoint, as JSON: without the history, except for the messages
    * JavaScript does not have yet (`appended`). `run` is the handle of its run, or 0. `is_end_emitted` says
    * whether the end of the run was announced.

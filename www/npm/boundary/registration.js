@@ -8,7 +8,7 @@ import { complain, misuse } from "../shared.js";
 import { uuid } from "../host/uuid.js";
 import { callRule, validate } from "../rules/rules.js";
 
-/** @import { ToolDecision } from "../index.js" */
+/** @import { Answer } from "../index.js" */
 /** @import { Core } from "../agent/core.js" */
 /** @import { Engine } from "./engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
@@ -197,7 +197,7 @@ export class Registration {
     this.post((glue) => glue.clear_queues(this.handle), { kind: "clear_queues" });
   }
 
-  /** @param {{ [id: string]: ToolDecision }} decisions @param {boolean} byId whether the keys are ids of questions, not of calls */
+  /** @param {{ [id: string]: Answer }} decisions @param {boolean} byId whether the keys are ids of questions, not of calls */
   postDecisions(decisions, byId) {
     this.#postCommand(byId ? { kind: "answer", answers: decisions } : { kind: "resolve_all", decisions });
   }

@@ -2,14 +2,14 @@
 // The format of checkpoints (CheckpointEnvelopeV1), whose messages every reader of the format understands. The native
 // half is src/checkpoint/ of the crate; each half reads what the other writes.
 
-/** @import { AgentEvent, AgentMessage, Checkpoint, JsonValue, RunOptions, ToolCallBlock, TurnOptions, ToolResultMessage, Usage } from "../index.js" */
+/** @import { BudgetQuestion, AgentEvent, AgentMessage, Checkpoint, JsonValue, RunOptions, ToolCallBlock, TurnOptions, ToolResultMessage, Usage } from "../index.js" */
 /**
  * A run in a checkpoint, as far as the facade reads it.
  * @typedef {object} EngineRunState
  * @property {string} runId
  * @property {number} turnIndex
  * @property {{ open: boolean, messageOpen: boolean }} turn
- * @property {{ kind: string, place?: number, calls?: { callId: string, status: string, result?: ToolResultMessage }[] }} phase
+ * @property {{ kind: string, question?: BudgetQuestion, place?: number, calls?: { callId: string, status: string, result?: ToolResultMessage }[] }} phase
  * @property {{ entries?: { state: string, call?: ToolCallBlock }[] }} [table] of approvals
  */
 /**

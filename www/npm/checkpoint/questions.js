@@ -16,6 +16,8 @@ const listOf = (value) => (Array.isArray(value) ? value : []);
  * @param {EngineRunState | undefined} run @param {readonly AgentMessage[]} messages @returns {Question[]}
  */
 export function openQuestions(run, messages) {
+  const asked = run?.phase?.kind === "budget" ? run.phase.question : undefined;
+  if (asked?.id) return [{ id: asked.id, kind: "budget", path: [], message: asked.message, budget: asked.budget, askedAt: asked.askedAt ?? 0 }];
   const pending = new Set(listOf(run?.table?.entries).map((entry) => entry?.state === "pending" && entry.call?.callId));
   const blocks = listOf(/** @type {any} */ (messages[run?.phase?.place ?? -1])?.content);
   return listOf(run?.phase?.calls).flatMap((call) => {
@@ -53,11 +55,13 @@ export function allQuestions({ run, children = {} }, messages, isSubAgent, path 
  */
 export function believable(events, open) {
   const byId = new Map(open.map((question) => [question.id, question]));
-  const closed = new Set(events.map((event) => event.type === "tool_approval_resolved" && event.id));
+  const isClosed = (/** @type {AgentEvent} */ event) => event.type === "tool_approval_resolved" || event.type === "question_resolved";
+  const closed = new Set(events.map((event) => isClosed(event) && /** @type {{ id?: string }} */ (event).id));
   return events.filter((event) => {
-    if (event.type === "tool_approval_resolved") return !byId.has(event.id);
-    if (event.type !== "tool_approval_requested") return true;
+    if (event.type === "tool_approval_resolved" || event.type === "question_resolved") return !byId.has(event.id);
+    if (event.type !== "tool_approval_requested" && event.type !== "question_asked") return true;
     const question = byId.get(event.id);
-    return question ? callText(event) === callText(question) : closed.has(event.id);
+    if (!question) return closed.has(event.id);
+    return event.type === "question_asked" ? question.message === event.message : question.kind === "tool" && callText(event) === callText(question);
   });
 }

@@ -7,7 +7,7 @@ import { CANCELLED } from "../tools/tool.js";
 import { keepShape } from "../v8.js";
 import { holdSlot, MESSAGES, SIGNAL, Slot } from "./slot.js";
 
-/** @import { JsonValue, ToolContext as PublicContext } from "../index.js" */
+/** @import { JsonValue, ToolContext as PublicContext, ToolQuestionInput } from "../index.js" */
 /** @import { Driver } from "../run/driver.js" */
 /** @typedef {{ kind: "tool", name: string, callId: string }} ToolEffect */
 
@@ -83,6 +83,7 @@ class ToolContext {
     this.update = (/** @type {unknown} */ partial) => {
       if (!state.aborted) engineRun.update(slot, updateText(partial));
     };
+    this.ask = (/** @type {ToolQuestionInput} */ question) => import("../run/asks.js").then(({ ask }) => ask(run, slot, state, question));
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { misuse } from "../errors/errors.js";
 
-/** @import { AgentEvent, Question } from "../index.js" */
+/** @import { AgentEvent, Question, ToolQuestion } from "../index.js" */
 
 /** What waits for a decision anywhere in this process: the names of the tools by the ids of the questions. @type {Map<string, string>} */
 export const undecided = new Map();
@@ -25,12 +25,16 @@ export class PendingApprovals {
     if (event.type === "tool_approval_requested") {
       const { id, callId, toolName, askedAt, path = [] } = event;
       this.add({ type: "tool_call", callId, toolName, arguments: event.arguments, id, kind: "tool", path, askedAt });
-    } else if (event.type === "tool_approval_resolved") this.#remove(idOf(event));
+    } else if (event.type === "question_asked") {
+      const { type: _, runId: __, ...question } = event;
+      this.add(/** @type {Question} */ (question));
+    } else if (event.type === "tool_approval_resolved" || event.type === "question_resolved") this.#remove(idOf(event));
     else if (event.type === "tool_execution_end") this.endCall(event.callId);
     else if (event.type === "run_resumed") {
-      const open = new Set(event.pendingApprovals.map(idOf));
+      const all = [...event.pendingApprovals, ...(event.pendingQuestions ?? [])];
+      const open = new Set(all.map(idOf));
       for (const id of this.questions.keys()) if (!open.has(id)) this.#remove(id);
-      event.pendingApprovals.forEach((question) => this.add(question));
+      all.forEach((question) => this.add(question));
     }
   }
 
@@ -39,9 +43,9 @@ export class PendingApprovals {
     const id = idOf(question);
     if (this.questions.get(id)?.path?.length) this.inside--;
     this.questions.set(id, { ...question, id });
-    undecided.set(id, question.toolName);
+    undecided.set(id, question.toolName ?? question.kind);
     if (question.path?.length) this.inside++;
-    else this.byCall.set(question.callId, id);
+    else if (isAboutCall(question)) this.byCall.set(question.callId, id);
   }
 
   /** Nothing inside a call that has its result is open. @param {string} callId */
@@ -54,7 +58,7 @@ export class PendingApprovals {
   #remove(id) {
     const question = this.questions.get(id);
     if (question?.path?.length) this.inside--;
-    else if (question && this.byCall.get(question.callId) === id) this.byCall.delete(question.callId);
+    else if (question?.callId && this.byCall.get(question.callId) === id) this.byCall.delete(question.callId);
     this.questions.delete(id);
     this.answered.delete(id);
     undecided.delete(id);
@@ -76,7 +80,7 @@ export class PendingApprovals {
     if (this.questions.has(key) || byId) return this.questions.has(key) ? key : undefined;
     const own = this.byCall.get(key);
     if (own !== undefined || this.inside === 0) return own;
-    const [first, second] = this.list().filter(({ callId }) => callId === key);
+    const [first, second] = this.calls().filter(({ callId }) => callId === key);
     if (second) throw misuse(`several agents ask about a call \`${key}\`; answer by the id of the question: agent.resolve(id, …)`);
     return first?.id;
   }
@@ -91,7 +95,15 @@ export class PendingApprovals {
   list() {
     return [...this.questions.values()];
   }
+
+  /** Those about calls. @returns {ToolQuestion[]} */
+  calls() {
+    return this.list().filter((question) => isAboutCall(question));
+  }
 }
 
-/** A server of before names no questions; then the call stands for its question. @param {{ id?: string, callId: string }} question */
-const idOf = ({ id, callId }) => id ?? callId;
+/** A server of before names no kinds. @param {Question} question @returns {question is ToolQuestion} */
+const isAboutCall = (question) => (question.kind ?? "tool") === "tool";
+
+/** A server of before names no questions; then the call stands for its question. @param {{ id?: string, callId?: string }} question */
+const idOf = ({ id, callId }) => id ?? callId ?? "";

@@ -5,7 +5,14 @@ import { jsonOf, misuse } from "../errors/errors.js";
 import { checkNames, kindOf } from "../errors/names.js";
 import { flawOf, toResult } from "./tool-result.js";
 
-/** @import { ToolDecision } from "../index.js" */
+/** @import { Answer, Question, ToolDecision } from "../index.js" */
+
+/**
+ * How other questions are answered than those about calls. Such a question is asked only where answer.js is loaded, which
+ * puts its functions here.
+ * @type {{ convert?: (answer: any) => Answer, check?: (id: string, answer: Answer, kind?: Question["kind"]) => void }}
+ */
+export const others = {};
 
 /**
  * Converts an approver's decision for the engine. Each member is read once.

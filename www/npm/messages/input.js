@@ -26,7 +26,7 @@ export function toMessage(input, where = "input") {
 }
 
 /** The block types that each role may hold. @type {Record<string, string[]>} */
-const ROLES = { user: ["text", "image", "file"], assistant: ["text", "thinking", "tool_call", "raw"], tool_result: ["text", "image"] };
+const ROLES = { user: ["text", "image", "file"], assistant: ["text", "thinking", "tool_call", "raw"], tool_result: ["text", "image", "file"] };
 
 /** The members that each block type requires. @type {Record<string, string[]>} */
 const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"], image: ["mimeType", "data"], file: ["mimeType", "data"], raw: [] };

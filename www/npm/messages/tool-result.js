@@ -5,10 +5,10 @@
 import { misuse } from "../errors/errors.js";
 import { isOfClass, kindOf } from "../errors/names.js";
 
-/** @import { ImageBlock, JsonValue, TextBlock, Transfer } from "../index.js" */
-/** @typedef {{ content: (TextBlock | ImageBlock)[], details?: JsonValue, isError?: boolean, transfer?: Transfer["transfer"] }} Result */
+/** @import { FileBlock, ImageBlock, JsonValue, TextBlock, Transfer } from "../index.js" */
+/** @typedef {{ content: (TextBlock | ImageBlock | FileBlock)[], details?: JsonValue, isError?: boolean, transfer?: Transfer["transfer"] }} Result */
 
-/** The default limit for the texts of a result, and the limit for an image: as for an answer of a model. */
+/** The default limit for the texts of a result, and the limit for an image or a file: as for an answer of a model. */
 export const LONGEST_RESULT = 1 << 23;
 /** The limit for the details of a result and for a value of the session state: they are read as trees. */
 export const LONGEST_DETAILS = 1 << 22;
@@ -31,7 +31,7 @@ export function toResult(output) {
   const transfer = isTransfer(output) ? given : undefined;
   // With other members present, an empty `content` array is just another member.
   const isResult = content?.length !== 0 || hasOnly(output, RESULT);
-  if (isResult && Array.isArray(content) && content.every((block) => block?.type === "text" || block?.type === "image")) {
+  if (isResult && Array.isArray(content) && content.every((block) => SHOWN.includes(block?.type))) {
     return { content, ...(details !== undefined && { details }), isError: isError === true, ...(transfer && { transfer }) };
   }
   if (transfer) return { content: [], transfer };
@@ -48,6 +48,8 @@ function isTransfer(output) {
   return typeof transfer?.to === "string" && hasOnly(transfer, ["to", "reason"]) && hasOnly(output, RESULT);
 }
 
+/** The blocks that a result may have. */
+const SHOWN = ["text", "image", "file"];
 const RESULT = ["transfer", "content", "details", "isError"];
 
 /** @param {any} value @param {string[]} names */

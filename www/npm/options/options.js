@@ -54,7 +54,7 @@ const OPTIONS = {
   steering: { when: STEERING_TIMES, inFlight: ["cancel", "finish"], delivery: DELIVERY, atStart: ["after_first_turn", "before_first_call"] },
   followUp: { delivery: DELIVERY },
   timeouts: all(["firstChunkMs", "chunkMs", "modelMs", "toolMs", "totalMs"], "number"),
-  budget: { usd: "finite", ...all(["tokens", "toolCalls", "turns"], "count"), ms: "number", warnAt: "finite", onExceed: ["stop", "wrap_up"], scope: ["run", "agent"] },
+  budget: { usd: "finite", ...all(["tokens", "toolCalls", "turns"], "count"), ms: "number", warnAt: "finite", onExceed: ["stop", "wrap_up", "ask"], scope: ["run", "agent"] },
   cache: { ttlMs: "finite", minTokens: "whole", intervals: "whole" },
   resultTexts: all(CAUSES, "function"),
   transfer: { agentName: "text", chain: "list", maxDepth: "whole" },

@@ -3,7 +3,7 @@
 
 import { misuse } from "../shared.js";
 
-/** @import { AgentResult, Input, JsonValue, SteerOptions, ToolDecision } from "../index.js" */
+/** @import { AgentResult, Answer, Input, JsonValue, SteerOptions, ToolDecision } from "../index.js" */
 /** @import { AgentLike, QueuedInput } from "../react.js" */
 /** @import { AgentStore } from "./store.js" */
 /** @typedef {Omit<import("../index.js").RunOptions, "model">} RunOptions */
@@ -34,6 +34,12 @@ export function makeActions(store) {
     approve: (id, given) => decide(store, id, given === undefined ? "approve" : { action: "approve", arguments: given }),
     /** @param {string} id @param {string} [reason] */
     deny: (id, reason) => decide(store, id, reason === undefined ? "reject" : { action: "reject", reason }),
+    /** @param {string} id @param {Answer} answer */
+    answer: (id, answer) => {
+      const agent = agentOf(store);
+      if (!agent.resolve) throw misuse("the agent has no `resolve`, so it cannot be answered by the id of a question");
+      agent.resolve(id, answer);
+    },
   };
 }
 

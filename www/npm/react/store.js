@@ -117,10 +117,11 @@ export class AgentStore {
     const streaming = state.streamingMessage();
     const calls = state.calls.list();
     const pendingApprovals = reuseList(shown?.pendingApprovals, agent.pendingApprovals, (a, b) => a.callId === b.callId && a.id === b.id);
+    const pendingQuestions = reuseList(shown?.pendingQuestions, agent.pendingQuestions ?? agent.pendingApprovals, (a, b) => a.id === b.id);
     const usage = reuseUsage(shown?.usage, agent.usage);
     const { error, stopReason, queued } = state;
-    const status = statusOf(isRunning, error, pendingApprovals, calls, streaming);
-    const view = { agent, history, outbox, streaming, calls, events: state.events.list(), pendingApprovals, queued, usage, isRunning, status, error, stopReason };
+    const status = statusOf(isRunning, error, pendingQuestions, calls, streaming);
+    const view = { agent, history, outbox, streaming, calls, events: state.events.list(), pendingApprovals, pendingQuestions, queued, usage, isRunning, status, error, stopReason };
     if (shown && Object.entries(view).every(([name, value]) => shown[/** @type {keyof View} */ (name)] === value)) return shown;
     /** @type {readonly ShownMessage[] | undefined} */
     let messages;
@@ -187,13 +188,15 @@ class Attachment {
 }
 
 /**
- * @param {boolean} isRunning @param {unknown} error @param {readonly Question[]} pendingApprovals
+ * @param {boolean} isRunning @param {unknown} error @param {readonly Question[]} questions
  * @param {readonly AgentCall[]} calls @param {StreamingMessage | undefined} streaming @returns {View["status"]}
  */
-function statusOf(isRunning, error, pendingApprovals, calls, streaming) {
+function statusOf(isRunning, error, questions, calls, streaming) {
   if (!isRunning) return error ? "error" : "idle";
-  if (calls.some(({ state }) => state === "running")) return "tools";
-  if (pendingApprovals.length > 0) return "approval";
+  // A call that runs may wait for a person itself.
+  const asking = new Set(questions.map(({ path, callId }) => path?.[0] ?? callId));
+  if (calls.some(({ state, callId }) => state === "running" && !asking.has(callId))) return "tools";
+  if (questions.length > 0) return "approval";
   return streaming && streaming.content.length > 0 ? "streaming" : "submitted";
 }
 

@@ -3,9 +3,10 @@
 // server/; the protocol between them is docs/remote.md.
 
 import { checkFunctions, checkNames, kindOf, misuse, steeringTime, textOf, toDecision, toMessage, toMessages } from "../shared.js";
+import { checkAnswer, toAnswer } from "../messages/answer.js";
 import { Link } from "./link.js";
 
-/** @import { AgentEvent, Input, SteerOptions, ToolDecision } from "../index.js" */
+/** @import { AgentEvent, Answer, Input, SteerOptions, ToolDecision } from "../index.js" */
 /** @import { RemoteAgentOptions, RemoteRunOptions } from "../remote.js" */
 
 const OPTIONS = ["url", "fetch", "headers", "reconnects", "limits", "stallMs", "host", "onConnection", "onError"];
@@ -62,9 +63,12 @@ export class RemoteAgent {
     return this.#link.command("clear-queues", {});
   }
 
-  /** @param {string} id @param {ToolDecision} answer */
+  /** @param {string} id @param {Answer} answer */
   resolve(id, answer) {
-    return this.#link.command("resolve", { question: id, decision: toDecision(answer) });
+    const decision = toAnswer(answer);
+    const question = this.#link.mirror.approvals.questions.get(id);
+    if (question) checkAnswer(id, decision, question.kind);
+    return this.#link.command("resolve", { question: id, decision });
   }
 
   /** @param {string} callId @param {ToolDecision} decision */
@@ -108,7 +112,7 @@ export class RemoteAgent {
   }
 
   get pendingApprovals() {
-    return this.#link.mirror.approvals.list();
+    return this.#link.mirror.approvals.calls();
   }
 
   get isRunning() {

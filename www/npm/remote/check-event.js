@@ -39,6 +39,12 @@ const isError = (value) => isObject(value) && isText(value.code) && isText(value
 /** @type {Test} */
 const isCall = (value) => isObject(value) && isId(value.callId) && isText(value.toolName);
 
+/** @type {Test} */
+const isQuestion = (value) => isObject(value) && isId(value.id) && isText(value.kind) && isText(value.message) && listOf(isId)(value.path) && maybe(isId)(value.callId);
+
+/** @type {Test} */
+const isReceipt = (value) => isObject(value) && typeof value.delivered === "boolean";
+
 /** The texts that a block needs. @type {Record<string, string[]>} */
 const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"] };
 /** @type {Test} */
@@ -63,7 +69,7 @@ const isEnd = { runId: isId, stopReason: isText, usage: isUsage, turns: isCount,
 
 /** Each event: the members that are used here. @type {Record<string, Record<string, Test>>} */
 const EVENTS = {
-  run_resumed: { turnIndex: isCount, pendingApprovals: listOf(isCall), runningTools: listOf(isCall), partialMessage: maybe((value) => isObject(value) && isContent(value.content)) },
+  run_resumed: { turnIndex: isCount, pendingApprovals: listOf(isCall), pendingQuestions: maybe(listOf(isQuestion)), runningTools: listOf(isCall), partialMessage: maybe((value) => isObject(value) && isContent(value.content)) },
   turn_start: { turnIndex: isCount },
   turn_end: { turnIndex: isCount, toolResults: listOf(messageOf("tool_result")), message: maybe(messageOf("assistant")) },
   message_update: { delta: isDelta },
@@ -71,15 +77,17 @@ const EVENTS = {
   tool_execution_end: { callId: isId, result: messageOf("tool_result") },
   tool_approval_requested: { callId: isId, toolName: isText },
   tool_approval_resolved: { callId: isId },
+  question_asked: { id: isId, kind: isText, message: isText, path: listOf(isId), callId: maybe(isId) },
+  question_resolved: { id: isId },
   agent_end: { ...isEnd, messages: listOf(isMessage) },
 };
 
 /** What the server says besides events. @type {Record<string, Record<string, Test>>} */
 const OTHERS = {
   history: { at: isCount, add: listOf((one) => isText(one) || isMessage(one)) },
-  receipt: { id: isId, receipt: (value) => isObject(value) && typeof value.delivered === "boolean" },
+  receipt: { id: isId, receipt: isReceipt },
   state: {
-    messages: listOf(isMessage), pendingApprovals: listOf(isCall), usage: isUsage, openLetters: listOf(isText),
+    messages: listOf(isMessage), pendingApprovals: listOf(isCall), pendingQuestions: maybe(listOf(isQuestion)), usage: isUsage, openLetters: listOf(isText), receipts: maybe((value) => isObject(value) && Object.values(value).every(isReceipt)),
     run: maybe((run) => isObject(run) && isId(run.runId) && maybe(isCount)(run.told) && maybe(isCount)(run.turnIndex)),
     ended: maybe((end) => isObject(end) && hasAll(end, { ...isEnd, messages: isCount }) === undefined),
   },

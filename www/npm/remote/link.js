@@ -114,7 +114,7 @@ export class Link {
       // It was repeated, and had its receipt before anybody listened.
       if (isFate(reply.receipt)) this.#settleReceipt(id, reply.receipt);
     }, (error) => {
-      this.#settleReceipt(id, { delivered: false, reason: "run_ended" });
+      this.#settleReceipt(id, { delivered: false, reason: "lost" });
       this.#reportError(error);
       this.connection.closeIfUnused();
     });
@@ -199,7 +199,7 @@ export class Link {
     this.runs.held.clear();
     this.mirror.stop();
     for (const run of unended) this.#endRun(run, error);
-    this.#failWaiting(error, { delivered: false, reason: "run_ended" });
+    this.#failWaiting(error, { delivered: false, reason: "lost" });
     if (!isHeld) this.#reportError(error);
   }
 
@@ -252,7 +252,7 @@ export class Link {
     this.#settleByHistory(snapshot);
     this.#endUnheardRuns(snapshot);
     const missed = this.runs.continueAt(run);
-    if (run && missed) this.#publish({ type: "run_resumed", runId: run.runId, at: this.host.now(), turnIndex: run.turnIndex ?? 0, pendingApprovals: snapshot.pendingApprovals, runningTools: [] });
+    if (run && missed) this.#publish({ type: "run_resumed", runId: run.runId, at: this.host.now(), turnIndex: run.turnIndex ?? 0, pendingApprovals: snapshot.pendingApprovals, ...(snapshot.pendingQuestions && { pendingQuestions: snapshot.pendingQuestions }), runningTools: [] });
   }
 
   /**
@@ -260,11 +260,13 @@ export class Link {
    * was not accepted yet is still on its way, and is sent again if need be.
    * @param {Snapshot} snapshot
    */
-  #settleByHistory({ messages, openLetters, run, ended }) {
+  #settleByHistory({ messages, openLetters, receipts = {}, run, ended }) {
     for (const [id, { text, from, acceptedOn }] of [...this.openReceipts]) {
-      if (openLetters.includes(id) || acceptedOn === undefined) continue;
+      const told = Object.hasOwn(receipts, id) ? receipts[id] : undefined;
+      if (told) this.#settleReceipt(id, told);
+      if (told || openLetters.includes(id) || acceptedOn === undefined) continue;
       const isRead = messages.slice(from).some((message) => message.role === "user" && textOfLetter(message) === text);
-      this.#settleReceipt(id, isRead ? { delivered: true, turnIndex: run?.turnIndex ?? ended?.turns ?? 0 } : { delivered: false, reason: "run_ended" });
+      this.#settleReceipt(id, isRead ? { delivered: true, turnIndex: run?.turnIndex ?? ended?.turns ?? 0 } : { delivered: false, reason: "lost" });
     }
   }
 

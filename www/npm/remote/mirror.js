@@ -5,7 +5,7 @@ import { addUsage, noUsage, PendingApprovals } from "../shared.js";
 import { protocolError } from "./check-event.js";
 import { SaidMessages } from "./history-change.js";
 
-/** @import { AgentEvent, AgentMessage, Question, Usage } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, Question, Receipt, ToolQuestion, Usage } from "../index.js" */
 /** @import { AgentEnd } from "../shared.js" */
 /** @import { HistoryChange } from "./history-change.js" */
 /**
@@ -13,9 +13,11 @@ import { SaidMessages } from "./history-change.js";
  * nobody knows; `ended` is the end of the last run, with the number of its messages.
  * @typedef {object} Snapshot
  * @property {AgentMessage[]} messages
- * @property {Question[]} pendingApprovals
+ * @property {ToolQuestion[]} pendingApprovals
+ * @property {Question[]} [pendingQuestions] the others
  * @property {Usage} usage
  * @property {{ runId: string, told: number | null, turnIndex?: number }} [run]
+ * @property {{ [id: string]: Awaited<Receipt> }} [receipts] what became of those that were posted last
  * @property {string[]} openLetters the ids of posted messages that nobody has read yet
  * @property {Omit<AgentEnd, "messages"> & { messages: number }} [ended]
  */
@@ -36,7 +38,7 @@ export class Mirror {
     /** The lengths of the messages as JSON, and their sum. @type {number[]} */
     this.sizes = [];
     this.size = 0;
-    /** The length of the approval requests and results since they were last forgotten. */
+    /** The length of the questions and results since they were last forgotten. */
     this.loose = 0;
   }
 
@@ -51,10 +53,10 @@ export class Mirror {
   }
 
   /** @param {Snapshot} snapshot */
-  replace({ messages, pendingApprovals, usage, run }) {
+  replace({ messages, pendingApprovals, pendingQuestions = [], usage, run }) {
     this.messages = messages;
     this.#measure(0, messages);
-    this.approvals.replace(pendingApprovals);
+    this.approvals.replace([...pendingApprovals, ...pendingQuestions]);
     this.usage = usage;
     this.running = run?.runId;
     this.change = undefined;
@@ -64,7 +66,7 @@ export class Mirror {
   /** Throws if the events that nothing takes away grow without end. @param {AgentEvent} event @param {string} data its text @param {number} limit */
   measure({ type }, data, limit) {
     if (type === "agent_start" || type === "run_resumed" || type === "agent_end") this.loose = 0;
-    else if (type === "tool_approval_requested" || type === "tool_execution_end") this.loose += data.length;
+    else if (type === "tool_approval_requested" || type === "question_asked" || type === "tool_execution_end") this.loose += data.length;
     if (this.loose > limit) throw protocolError(`the calls of a run have more than ${limit} bytes; see the option \`limits.runBytes\``);
   }
 

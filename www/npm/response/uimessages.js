@@ -112,11 +112,12 @@ export class UIMessages {
   }
 
   /** @param {EventOf<"run_resumed">} event */
-  _run_resumed({ pendingApprovals, runningTools, partialMessage }) {
+  _run_resumed({ runId, pendingApprovals, pendingQuestions = [], runningTools, partialMessage }) {
     if (partialMessage) this.inStep = true;
     const asks = pendingApprovals.flatMap((call) => this._tool_approval_requested(call));
     const own = pendingApprovals.filter(({ path }) => !path?.length);
-    return [...[...runningTools, ...own].map(inputOf), ...asks];
+    const others = pendingQuestions.flatMap((question) => (question.kind === "tool" ? [] : this._question_asked({ type: "question_asked", runId, ...question })));
+    return [...[...runningTools, ...own].map(inputOf), ...asks, ...others];
   }
 
   /** @param {{ id: string, callId: string, toolName: string, arguments: object, path?: readonly string[] }} event @returns {Chunk[]} */
@@ -136,6 +137,16 @@ export class UIMessages {
     const callId = [...path, innermost].join("/");
     this.calls.pending.delete(callId);
     return this.calls.shown.has(callId) ? [{ type: "tool-approval-response", approvalId: id, approved }] : [];
+  }
+
+  /** @param {EventOf<"question_asked">} event @returns {Chunk[]} */
+  _question_asked({ type, runId, ...question }) {
+    return [{ type: "data-question", id: question.id, data: { ...question, state: "open" } }];
+  }
+
+  /** @param {EventOf<"question_resolved">} event @returns {Chunk[]} */
+  _question_resolved({ id, kind, accepted }) {
+    return [{ type: "data-question", id, data: { id, kind, state: accepted ? "accepted" : "closed" } }];
   }
 
   /** @param {EventOf<"tool_execution_start">} event @returns {Chunk[]} */

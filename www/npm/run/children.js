@@ -1,7 +1,7 @@
 // @ts-check
 // The agents that run inside the tools of a run. It is loaded when the first of them begins.
 
-/** @import { AgentEvent, Checkpoint, ToolDecision } from "../index.js" */
+/** @import { AgentEvent, Checkpoint, Answer } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
 /**
  * An agent inside a call: the call, its effect, and the run of the agent. `late` is where its events go while it is ended
@@ -50,7 +50,7 @@ export class Children {
     return this.bySlot.get(slot)?.driver.poller.isDelivering === true;
   }
 
-  /** Passes answers to questions on. @param {string} callId @param {[string, ToolDecision][]} answers @returns {boolean} whether the agent is there */
+  /** Passes answers to questions on. @param {string} callId @param {[string, Answer][]} answers @returns {boolean} whether the agent is there */
   answer(callId, answers) {
     const child = [...this.bySlot.values()].find((child) => child.callId === callId);
     child?.driver.core.decide(answers, true);

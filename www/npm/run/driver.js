@@ -49,6 +49,8 @@ export class Driver {
     this.turnView = undefined;
     /** The agents inside the tools; loaded with the first. @type {import("./children.js").Children | undefined} */
     this.children = undefined;
+    /** The questions of running tools; loaded with the first. @type {import("./asks.js").Asks | undefined} */
+    this.asks = undefined;
     /** The checkpoints from which agents inside calls go on, by call id. @type {{ [callId: string]: Checkpoint }} */
     this.waitingChildren = { ...restored?.children };
     /** Whether this run is inside a call of another that has no result yet. */
@@ -198,6 +200,7 @@ export class Driver {
   mark(event) {
     this.fold.mark(event);
     this.core.approvals.take(event);
+    this.asks?.take(event);
   }
 
   /** Resolves references: a pair of numbers is a range of messages, without its end. @param {Ref[]} refs @returns {AgentMessage[]} */
@@ -221,7 +224,10 @@ export class Driver {
 
   /** Resumes the run. Events that were never delivered come first. @param {RunResumed} event */
   resume(event) {
-    event.pendingApprovals.push(...this.core.approvals.list().filter(({ path }) => path.length > 0));
+    const inside = this.core.approvals.list().filter(({ path }) => path.length > 0);
+    const others = inside.filter(({ kind }) => kind !== "tool");
+    event.pendingApprovals.push(...inside.filter((question) => question.kind === "tool"));
+    if (others.length > 0) event.pendingQuestions = [...(event.pendingQuestions ?? []), ...others];
     const undelivered = this.origin.resume(event, this.runId);
     for (const stored of undelivered) this.mark(stored);
     this.batches.deliverFirst([event, ...undelivered]);
@@ -306,7 +312,7 @@ export class Driver {
   /** The wasm instance died. @param {AgentError} error */
   crash(error) {
     if (this.isOver) return;
-    this.core.receipts.settleAll({ delivered: false, reason: "run_ended" });
+    this.core.receipts.settleAll({ delivered: false, reason: "lost" });
     this.#fail(error);
   }
 
@@ -347,6 +353,9 @@ export class Driver {
     const { core, outlet, engineRun, ending } = this;
     outlet.release();
     this.#dropAhead();
+    const isAborted = result.stopReason === "aborted";
+    if (this.isInside) core.receipts.settleAll({ delivered: false, reason: isAborted ? "aborted" : "run_ended" });
+    else if (isAborted && core.receipts.open.size > 0 && !core.disposed) core.receipts.noteAbort();
     ending.isOver = true;
     this.abortion.unlisten();
     this.attempt?.end(undefined).catch(() => {});

@@ -40,7 +40,7 @@ export const ENTRIES = {
 
   [KIND.APPEND](run, _number, piece) {
     const { fold } = run;
-    const message = JSON.parse(piece);
+    const message = frozen(JSON.parse(piece));
     if (message.role === "assistant") fold.answer = message;
     if (message.role === "tool_result") fold.results.set(message.callId, message);
     fold.messages.push(message);
@@ -50,7 +50,7 @@ export const ENTRIES = {
     const { fold } = run;
     const [callId, toolName, text] = /** @type {[string, string, string]} */ (run.batches.takeStrings());
     /** @type {ToolResultMessage} */
-    const result = { role: "tool_result", callId, toolName, content: [{ type: "text", text }], isError: false, timestamp: Number(piece) };
+    const result = frozen({ role: "tool_result", callId, toolName, content: [{ type: "text", text }], isError: false, timestamp: Number(piece) });
     fold.results.set(callId, result);
     fold.messages.push(result);
   },
@@ -152,6 +152,16 @@ export const ENTRIES = {
     run.finish(output);
   },
 };
+
+/**
+ * A message is the same object in its events and in the history: whoever changes it would change what the agent has said.
+ * @template T @param {T} value @returns {T}
+ */
+function frozen(value) {
+  if (typeof value !== "object" || value === null) return value;
+  for (const part of Object.values(value)) if (typeof part === "object") frozen(part);
+  return Object.freeze(value);
+}
 
 /** What an event that begins or ends something says of the time. @param {Driver} run */
 const now = (run) => run.core.host.now();

@@ -8,6 +8,7 @@ import { checkInput } from "./input.js";
 import { bytesOf } from "./letters.js";
 import { Room, Throttle } from "./limits.js";
 import { checkMembers } from "./read-command.js";
+import { checkMayAnswer } from "./questions.js";
 import { Replies } from "./replies.js";
 
 /** @import { Agent, AgentRun } from "../index.js" */
@@ -51,6 +52,7 @@ export class Commands {
       for (const [id, reply] of replies) this.replies.takeOver(id, reply);
       if (type === "receipt") {
         letters.remove(id);
+        letters.settle(id, receipt);
         this.replies.settle(id, receipt);
       }
       else if (letter !== undefined) {
@@ -202,14 +204,17 @@ export const COMMANDS = {
     const { agent } = commands;
     if (question !== undefined) {
       if (typeof question !== "string") throw new RequestError(400, "misuse", "`question` must be the id of the question that the decision answers");
+      checkMayAnswer(decision, commands.options.answers);
       return commands.checkAccepted(agent.resolve(question, decision));
     }
     if (decisions === undefined) {
       if (typeof callId !== "string") throw new RequestError(400, "misuse", "a decision needs the `question` that it answers, or the `callId` that it is about");
+      checkMayAnswer(decision, commands.options.answers);
       commands.asked.check([callId]);
       return commands.checkAccepted(agent.resolveTool(callId, decision));
     }
     if (kindOf(decisions) !== "an object (Object)") throw new RequestError(400, "misuse", "`decisions` must be an object, with a decision for each question's id");
+    for (const decision of Object.values(decisions)) checkMayAnswer(decision, commands.options.answers);
     commands.asked.check(Object.keys(decisions));
     commands.checkAccepted(agent.resolveTools(decisions));
   },

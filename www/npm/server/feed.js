@@ -6,6 +6,7 @@ import { joinTexts, noUsage } from "../shared.js";
 import { SaidMessages } from "../remote/history-change.js";
 import { sse } from "../response/sse.js";
 import { Letters } from "./letters.js";
+import { questionsOf } from "./questions.js";
 import { Window } from "./window.js";
 
 /** @import { Agent, AgentEvent, AgentMessage, AssistantMessage, ErrorInfo, Receipt, Usage } from "../index.js" */
@@ -149,27 +150,27 @@ export class Feed {
     if (!this.hasGap) return;
     this.hasGap = false;
     const { agent, run, ended } = this;
-    const { messages, pendingApprovals, usage } = agent;
+    const { messages, usage } = agent;
     const isRunning = run.runId !== "" && ended?.runId !== run.runId;
     // The listeners' history is now this list, and later changes must not refer to earlier events.
     this.sent = { list: messages, length: messages.length };
     this.said.clear();
-    this.append("state", { messages, pendingApprovals, usage, openLetters: this.letters.ids(), ended, ...(isRunning && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
+    this.append("state", { messages, ...questionsOf(agent), usage, ...this.letters.told(), ended, ...(isRunning && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
   }
 
   /** The agent as a new listener must see it, and the event after which it goes on from there. */
   snapshot() {
     const { agent, base, ended, log } = this;
-    const openLetters = this.letters.ids();
+    const letters = this.letters.told();
     if (base && base.at >= log.first) {
       const { list, length, usage, run, at } = base;
-      return { at, state: { messages: list.slice(0, length), pendingApprovals: [], usage, run, openLetters, ended } };
+      return { at, state: { messages: list.slice(0, length), pendingApprovals: [], usage, run, ...letters, ended } };
     }
-    const { messages, pendingApprovals, usage } = agent;
+    const { messages, usage } = agent;
     // The start of this turn is no longer stored, so later changes must not refer to it.
     if (base) this.said.clear();
     const run = base && { ...base.run, told: base.run.told === null ? null : this.run.count, turnIndex: this.run.turnIndex };
-    return { at: log.last, state: { messages, pendingApprovals, usage, run, openLetters, ended } };
+    return { at: log.last, state: { messages, ...questionsOf(agent), usage, run, ...letters, ended } };
   }
 
   /** A snapshot as it is sent, which is long: those who need the same one share its text. */
@@ -194,7 +195,7 @@ export class Feed {
   /** The agent was reset: nobody can read any more what was said before, from wherever they continue. */
   reset() {
     const { log, run, ended } = this;
-    const { messages, pendingApprovals, usage } = this.agent;
+    const { messages, usage } = this.agent;
     for (const { id } of this.letters.foreign()) this.settle(id, { delivered: false, reason: "cleared" });
     const isStopped = run.runId !== "" && ended?.runId !== run.runId;
     this.forgottenRun = isStopped ? run.runId : "";
@@ -210,7 +211,7 @@ export class Feed {
     this.newest = messages.at(-1);
     this.forgetTo(log.last);
     this.onForget();
-    this.append("state", { messages, pendingApprovals, usage, openLetters: this.letters.ids(), ended: this.ended });
+    this.append("state", { messages, ...questionsOf(this.agent), usage, ...this.letters.told(), ended: this.ended });
   }
 
   /** Nobody can continue before this id any more. @param {number} id */
@@ -224,6 +225,7 @@ export class Feed {
   /** @param {string} id @param {Awaited<Receipt>} receipt */
   settle(id, receipt) {
     if (!this.letters.remove(id)) return;
+    this.letters.settle(id, receipt);
     this.append("receipt", { id, receipt });
     this.onSettled(id, receipt);
   }
@@ -231,8 +233,12 @@ export class Feed {
   /** Settles messages that the agent had read when another instance ended, before that could be told. */
   settleRead() {
     const { messages } = this.agent;
-    for (const { id, text, from } of this.letters.foreign()) {
+    const foreign = this.letters.foreign();
+    if (foreign.length === 0) return;
+    const isWaiting = waitingIn(this.agent);
+    for (const { id, text, from } of foreign) {
       const at = messages.findIndex((message, i) => i >= from && message.role === "user" && JSON.stringify(message.content) === text);
+      if (at < 0 && !isWaiting(text)) this.settle(id, { delivered: false, reason: "lost" });
       if (at >= 0) this.settle(id, { delivered: true, turnIndex: messages.slice(from, at).filter(({ role }) => role === "assistant").length });
     }
   }
@@ -249,6 +255,14 @@ export class Feed {
       if (letter) this.settle(letter.id, { delivered: true, turnIndex: this.run.turnIndex });
     }
   }
+}
+
+/** Says whether a message with this content waits in the agent, which may have been restored without it. @param {Agent} agent */
+function waitingIn(agent) {
+  const { mail = [], run } = /** @type {any} */ (agent.checkpoint?.())?.metadata?.turnwheel ?? {};
+  const letters = [...mail.map((/** @type {any} */ { letter }) => letter), ...(run?.steering ?? []), ...(run?.followUp ?? []), ...(run?.pending ?? [])];
+  const texts = new Set(letters.map((letter) => JSON.stringify(letter?.message?.content ?? letter?.message)));
+  return (/** @type {string | undefined} */ text) => agent.checkpoint === undefined || texts.has(String(text));
 }
 
 /** The structured answer, if it is the text of the last answer. @param {Agent} agent @param {AgentEnd} event */

@@ -9,6 +9,7 @@ import { memoryEvents } from "./eventlog.js";
 import { Feed } from "./feed.js";
 import { hostCheck } from "./hosts.js";
 import { requestsCheck } from "./plain-worker.js";
+import { QUESTION_KINDS, questionsOf } from "./questions.js";
 import { readCommand, RUN_OPTIONS } from "./read-command.js";
 import { EventStreams } from "./stream.js";
 
@@ -16,7 +17,7 @@ import { EventStreams } from "./stream.js";
 /** @import { AgentCommand, AgentHandlerOptions, EventLog } from "../server.js" */
 /** @import { CommandName } from "./commands.js" */
 
-const OPTIONS = ["authorize", "allowedHosts", "cors", "caller", "customMessages", "runOptions", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
+const OPTIONS = ["authorize", "allowedHosts", "cors", "caller", "customMessages", "runOptions", "answers", "limits", "events", "commit", "waitUntil", "keepAliveMs", "host"];
 const LIMITS = {
   bodyBytes: 1_000_000, historyBytes: Infinity, queueBytes: 8_000_000,
   listeners: 100, listenersPerCaller: 10, backlogBytes: 8_000_000,
@@ -51,10 +52,11 @@ function checkOptions(agent, options) {
   checkNames("unknown option", options, OPTIONS);
   // An `authorize` that is null must not let everybody in by mistake.
   checkFunctions(options, ["authorize", "caller", "commit", "waitUntil"]);
-  const { cors, customMessages, runOptions } = options;
+  const { cors, customMessages, runOptions, answers } = options;
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
   if (customMessages !== undefined && typeof customMessages !== "boolean" && !Array.isArray(customMessages)) throw misuse(`\`customMessages\` must be true, false or a list of kinds, got ${kindOf(customMessages)}`);
   if (runOptions !== undefined && !(Array.isArray(runOptions) && runOptions.every((name) => RUN_OPTIONS.includes(name)))) throw misuse(`\`runOptions\` must be a list of ${RUN_OPTIONS.map((name) => `"${name}"`).join(", ")}`);
+  if (answers !== undefined && !(Array.isArray(answers) && answers.every((kind) => QUESTION_KINDS.includes(kind)))) throw misuse(`\`answers\` must be a list of ${QUESTION_KINDS.map((kind) => `"${kind}"`).join(", ")}`);
 }
 
 class AgentServer {
@@ -121,9 +123,10 @@ class AgentServer {
 
   async #state() {
     this.feed.catchUp();
-    const { messages, pendingApprovals, isRunning, usage } = this.agent;
+    const { messages, isRunning, usage } = this.agent;
+    const questions = questionsOf(this.agent);
     await this.log.sync?.();
-    return json({ messages, pendingApprovals, isRunning, usage, ...(isRunning && { runId: this.commands.currentRunId }), lastEventId: String(this.log.last) });
+    return json({ messages, ...questions, isRunning, usage, ...(isRunning && { runId: this.commands.currentRunId }), lastEventId: String(this.log.last) });
   }
 }
 

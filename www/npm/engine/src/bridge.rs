@@ -18,7 +18,7 @@ use turnwheel::message::AgentMessage;
 use turnwheel::secrets::Secrets;
 use turnwheel::state::SessionState;
 use turnwheel::stream::{AssistantMessageEvent, Excess};
-use turnwheel::tool::{ChildEvent, Updates};
+use turnwheel::tool::{Ask, ChildEvent, Updates};
 use turnwheel::wires::{Decoder, Wire};
 
 use crate::outbox::Outbox;
@@ -236,6 +236,13 @@ impl Bridge {
     pub(super) fn update(&self, slot: SlotId, update: &str) {
         if let Some(updates) = self.updates(slot) {
             updates.send(RawJson::parse(update).unwrap_or_else(|_| RawJson::string(update)));
+        }
+    }
+
+    /// A tool asks a person. The host gives the answer to the tool itself.
+    pub(super) fn ask(&self, slot: SlotId, ask: Ask) {
+        if let Some(updates) = self.updates(slot) {
+            updates.post_ask(ask);
         }
     }
 

@@ -8,6 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use turnwheel::data::text::lossy;
 use turnwheel::json::{RawJson, ToJson, Value};
+use turnwheel::tool::Ask;
 use turnwheel::wires::errors::{ErrorResponse, in_stream_text};
 
 use crate::bridge::{Bridge, SlotId, child_event};
@@ -96,6 +97,15 @@ pub fn without_secrets(handle: u32, slot: SlotId, text: &str) -> String {
 pub fn update(handle: u32, slot: SlotId, update: &str) {
     if let Some(bridge) = bridge_of(handle) {
         bridge.update(slot, update);
+    }
+}
+
+/// A tool asks a person: the id of the question, its words, and a JSON Schema of the answer, or an empty text.
+#[wasm_bindgen]
+pub fn ask(handle: u32, slot: SlotId, id: &str, message: &str, schema: &str) {
+    if let Some(bridge) = bridge_of(handle) {
+        let (id, schema) = (Some(id.to_owned()), RawJson::parse(schema).ok());
+        bridge.ask(slot, Ask { message: message.to_owned(), schema, id });
     }
 }
 

@@ -1,0 +1,193 @@
+//! Questions: those of running tools, and which answer is to which question.
+
+use crate::host::isolate::guard;
+use crate::host::tool::Asking;
+use crate::rules::answer::Answer;
+use crate::words::event::{AgentEvent, DecisionSource};
+use crate::words::question::{Question, QuestionKind};
+
+use super::batch::{Batch, CallStatus};
+use super::output::{Effect, Output};
+use super::phase::Phase;
+use super::step::Step;
+
+/// A question of a running tool that has no answer yet.
+#[derive(Debug)]
+pub(crate) struct OpenAsk {
+    /// Its number among those of the call.
+    number: u64,
+    pub(crate) question: Box<Question>,
+}
+
+/// What a question is about that an answer names.
+enum Asker {
+    /// A call that waits for a decision.
+    Call(String),
+    /// The tool of the call at this place.
+    Tool(usize),
+    /// The budget.
+    Budget,
+}
+
+impl Step<'_> {
+    /// A running tool asks a person.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ask_person(&mut self, batch: &mut Batch, place: usize, asking: Asking) {
+        let Asking { number, ask } = asking;
+        let is_taken = |id: &str| {
+            batch.questions.contains(id)
+                || batch.calls.iter().flat_map(|call| &call.asks).any(|open| open.question.id == id)
+        };
+        let mut id = ask.id.unwrap_or_else(|| self.new_id());
+        while id.is_empty() || is_taken(&id) {
+            id.push('+');
+        }
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        let question = Box::new(Question {
+            call: Some(call.effective().into_owned()),
+            message: Some(ask.message),
+            schema: ask.schema,
+            ..Question::new(QuestionKind::Elicitation, id, self.now)
+        });
+        call.asks.push(OpenAsk { number, question: question.clone() });
+        self.emit(AgentEvent::QuestionAsked { question });
+        self.watch_time(batch, place);
+        if batch.waits_for_people() {
+            self.steer_if_any(batch);
+        }
+    }
+
+    /// An id from the host.
+    pub(super) fn new_id(&self) -> String {
+        guard(|| Ok((self.rules.new_id)())).unwrap_or_default()
+    }
+
+    /// The time limit of a call stands still while it waits for a person.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn watch_time(&mut self, batch: &mut Batch, place: usize) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        let CallStatus::Running(effect, timer) = call.status else { return };
+        match (call.asks_people(), timer) {
+            (true, Some(timer)) => {
+                call.time_left = Some(call.times_out.saturating_sub(self.now));
+                call.status = CallStatus::Running(effect, None);
+                batch.effects.remove(&timer);
+                self.cancel(timer);
+            }
+            (false, None) => {
+                let Some(ms) = call.time_left.take() else { return };
+                call.times_out = self.now.saturating_add(ms);
+                let timer = self.start(Effect::Sleep { ms });
+                call.status = CallStatus::Running(effect, Some(timer));
+                batch.effects.insert(timer, place);
+            }
+            _ => {}
+        }
+    }
+
+    /// A call is over, or nobody is there to answer: its tool gets no answers any more.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn close_asks(&mut self, asks: Vec<OpenAsk>) {
+        for OpenAsk { question, .. } in asks {
+            self.resolved(&question, false, DecisionSource::Abort);
+        }
+    }
+
+    /// Tells the listeners that a question is closed that is not about a call.
+    pub(super) fn resolved(&mut self, question: &Question, accepted: bool, by: DecisionSource) {
+        self.emit(AgentEvent::QuestionResolved {
+            id: question.id.clone(),
+            kind: question.kind,
+            call_id: question.call_id().map(str::to_owned),
+            accepted,
+            by,
+            path: Vec::new(),
+        });
+    }
+
+    /// Answers questions by their ids: all of them or none.
+    #[inline(never)]
+    pub(super) fn answer_questions(&mut self, answers: Vec<(String, Answer)>) {
+        let (mut decisions, mut others) = (Vec::new(), Vec::new());
+        for (id, answer) in answers {
+            let (asker, kind) = match self.asker(&id) {
+                Some(asker @ Asker::Call(_)) => (asker, QuestionKind::Tool),
+                Some(asker @ Asker::Tool(_)) => (asker, QuestionKind::Elicitation),
+                Some(Asker::Budget) => (Asker::Budget, QuestionKind::Budget),
+                None => {
+                    let reason = ["no open question has the id ", &id].concat();
+                    return self.emit(AgentEvent::CommandRefused { id: Some(id), call_id: None, reason });
+                }
+            };
+            if let Some(reason) = answer.misfit(kind) {
+                return self.emit(AgentEvent::CommandRefused { id: Some(id), call_id: None, reason });
+            }
+            match (asker, answer) {
+                (Asker::Call(call_id), Answer::Decision(decision)) => decisions.push((call_id, decision)),
+                (asker, answer) => others.push((asker, id, answer)),
+            }
+        }
+        if !decisions.is_empty() || others.is_empty() {
+            self.resolve_by_command(decisions);
+        }
+        for (asker, id, answer) in others {
+            match asker {
+                Asker::Tool(place) => self.answer_tool(place, &id, answer),
+                Asker::Budget => self.answer_budget(answer),
+                Asker::Call(_) => {}
+            }
+        }
+    }
+
+    fn asker(&self, id: &str) -> Option<Asker> {
+        match &self.state.phase {
+            Phase::Dispatching(batch) => {
+                let asked = batch.call_asked(id).map(|call| Asker::Call(call.block.call_id.clone()));
+                let is_its = |open: &OpenAsk| open.question.id == id;
+                asked.or_else(|| {
+                    let place = batch.calls.iter().position(|call| call.asks.iter().any(is_its))?;
+                    Some(Asker::Tool(place))
+                })
+            }
+            Phase::Questioned(question) if question.id == id => Some(Asker::Budget),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn answer_tool(&mut self, place: usize, id: &str, answer: Answer) {
+        let Some(mut batch) = self.take_batch() else { return };
+        self.give_answer(&mut batch, place, id, answer, DecisionSource::Command);
+        self.advance(batch);
+    }
+
+    fn give_answer(&mut self, batch: &mut Batch, place: usize, id: &str, answer: Answer, by: DecisionSource) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        let CallStatus::Running(effect, _) = call.status else { return };
+        let Some(at) = call.asks.iter().position(|open| open.question.id == id) else { return };
+        let OpenAsk { number, question } = call.asks.remove(at);
+        self.resolved(&question, answer.is_positive(), by);
+        let answer = if matches!(answer, Answer::Decision(_)) { Answer::Decline } else { answer };
+        self.out.push(Output::Answer { id: effect, number, answer });
+        self.watch_time(batch, place);
+    }
+
+    /// Nobody is there to answer the questions of tools.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn cancel_asks(&mut self) {
+        let Some(mut batch) = self.take_batch() else { return };
+        for place in 0..batch.calls.len() {
+            let asks = batch.calls.get(place).map(|call| &call.asks);
+            let ids: Vec<String> = asks.into_iter().flatten().map(|open| open.question.id.clone()).collect();
+            for id in ids {
+                self.give_answer(&mut batch, place, &id, Answer::Cancel, DecisionSource::Abort);
+            }
+        }
+        self.advance(batch);
+    }
+}
