@@ -1,0 +1,450 @@
+// @ts-check
+// Draws the lanes on a canvas that is as large as what is in sight, however much there is: a few DOM nodes for any number
+// of spans. The table says the same in words.
+
+import { Axis, wholeLength } from "../model/axis.js";
+import { duration, inWords } from "../model/words.js";
+import { h } from "./dom.js";
+
+/** @import { EventLog } from "../model/log.js" */
+/** @import { Lane, Mark, Span, SpanKind } from "../model/lanes.js" */
+/** Something in the picture that can be pointed at. @typedef {{ title: string, detail: string, start: number, end: number, n: number, x: number, y: number }} Thing */
+
+const TOP = 36;
+const NAME = 17;
+const ROW = 15;
+const BAR = 11;
+const GAP = 5;
+const AXIS = 20;
+const EDGE = 8;
+const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 86_400_000];
+const MARKS = { said: "message", steer: "steering", follow_up: "follow-up", stop: "stop", note: "note", budget: "budget", resumed: "resumed" };
+/** The colour of each kind of span; those with `hatch` are drawn in outline. @type {Record<SpanKind, [colour: string, hatch?: true]>} */
+const LOOK = {
+  waiting: ["waiting"], thinking: ["violet"], text: ["accent"], tool_call: ["sky"], running: ["blue"], done: ["blue"], failed: ["red"], cut: ["amber", true],
+  asked: ["amber"], approved: ["amber"], rejected: ["red", true], retry: ["red", true], compaction: ["violet"],
+};
+const COLOURS = ["ink", "soft", "line", "edge", "panel", "tint", "accent", "violet", "amber", "red", "blue", "sky", "waiting"];
+
+export class LanesView {
+  /** @param {{ seek: (n: number, isUser: boolean) => void }} actions */
+  constructor({ seek }) {
+    this.seek = seek;
+    this.canvas = h("canvas", { "aria-hidden": "true" });
+    this.spacer = h("div", { class: "lanes-height" });
+    this.cursor = h("div", { class: "cursor" });
+    this.tip = h("div", { class: "tip", hidden: true });
+    this.scroller = h("div", { class: "lanes", part: "lanes", tabindex: 0, role: "group", "aria-label": "Lanes" }, h("div", { class: "lanes-sheet" }, this.canvas, this.cursor), this.spacer);
+    this.root = h("div", { class: "stage" }, this.scroller, this.tip);
+    /** @type {EventLog | undefined} */
+    this.log = undefined;
+    this.axis = new Axis([]);
+    /** What is in sight of the line: all of it, unless somebody zoomed. @type {{ from: number, to: number } | undefined} */
+    this.zoomed = undefined;
+    this.shown = { from: 0, to: 1, width: 0, height: 0, growing: false };
+    /** @type {Record<string, string>} */
+    this.colours = {};
+    this.n = 0;
+    this.isDragging = false;
+    this.scroller.addEventListener("scroll", () => this.draw(), { passive: true });
+    this.canvas.addEventListener("pointerdown", (event) => this.#press(event));
+    this.canvas.addEventListener("pointermove", (event) => this.#move(event));
+    for (const name of ["pointerup", "pointercancel"]) this.canvas.addEventListener(name, () => (this.isDragging = false));
+    this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
+    this.scroller.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+  }
+
+  /** @param {EventLog | undefined} log */
+  show(log) {
+    this.log = log;
+    this.zoomed = undefined;
+    this.tip.hidden = true;
+  }
+
+  /** Takes the colours of the page's scheme. */
+  readColours() {
+    const style = getComputedStyle(this.root);
+    for (const name of COLOURS) this.colours[name] = style.getPropertyValue(`--${name}`).trim() || "#888";
+    this.colours["font"] = style.fontFamily;
+  }
+
+  // ---- places
+
+  /** @param {number} time */
+  x(time) {
+    return this.#xOfLine(this.axis.toLine(time));
+  }
+
+  /** @param {number} line */
+  #xOfLine(line) {
+    const { from, to, width } = this.shown;
+    return EDGE + ((line - from) / (to - from)) * (width - 2 * EDGE);
+  }
+
+  /** @param {number} x */
+  timeAt(x) {
+    const { from, to, width } = this.shown;
+    return this.axis.toTime(from + ((x - EDGE) / Math.max(1, width - 2 * EDGE)) * (to - from));
+  }
+
+  /** Shows part of the line, around a place. @param {number} factor above 1 is nearer @param {number} [x] */
+  zoom(factor, x = this.x(this.log?.at(this.n) ?? 0)) {
+    const { from, to, width } = this.shown;
+    const whole = this.#whole();
+    const length = Math.min(whole.to - whole.from, Math.max(20, (to - from) / factor));
+    const place = Math.min(1, Math.max(0, (x - EDGE) / Math.max(1, width - 2 * EDGE)));
+    const centre = from + place * (to - from);
+    const begin = Math.min(Math.max(whole.from, centre - place * length), whole.to - length);
+    this.zoomed = length >= whole.to - whole.from ? undefined : { from: begin, to: begin + length };
+    this.draw();
+  }
+
+  /** All of the line. */
+  #whole() {
+    const { log, axis } = this;
+    if (!log || log.end === log.first) return { from: 0, to: 2000 };
+    const { lanes } = log;
+    const growing = lanes.runs.at(-1)?.end === Infinity;
+    const from = axis.toLine(lanes.from);
+    const reached = axis.toLine(growing && this.isLive ? log.now() : lanes.to);
+    this.shown.growing = growing && this.isLive;
+    return { from, to: from + wholeLength(reached - from, growing && this.isLive) };
+  }
+
+  /** Whether its time goes on while nothing happens. */
+  isLive = false;
+
+  // ---- drawing
+
+  draw() {
+    const { log, scroller, canvas } = this;
+    const width = scroller.clientWidth;
+    if (width === 0) return;
+    if (log && (this.axisRuns !== log.lanes.runs.length || this.axisLog !== log)) {
+      this.axis = new Axis(log.lanes.runs);
+      this.axisRuns = log.lanes.runs.length;
+      this.axisLog = log;
+    }
+    const lanes = log?.lanes.lanes ?? [];
+    const bottom = TOP + Math.max(NAME + ROW + GAP, lanes.reduce((sum, { rows }) => sum + NAME + rows.length * ROW + GAP, 0));
+    const height = Math.min(scroller.clientHeight || 200, bottom + AXIS);
+    this.spacer.style.setProperty("height", `${Math.max(0, bottom + AXIS - height)}px`);
+    const ratio = globalThis.devicePixelRatio || 1;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+      canvas.style.setProperty("height", `${height}px`);
+    }
+    Object.assign(this.shown, { width, height }, this.zoomed ?? this.#whole());
+    const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.textBaseline = "alphabetic";
+    this.#drawAxis(pen, height - AXIS);
+    if (!log || log.end === log.first) return this.#drawEmpty(pen);
+    pen.save();
+    pen.beginPath();
+    pen.rect(0, TOP - 4, width, height - AXIS - TOP + 6);
+    pen.clip();
+    let y = TOP - scroller.scrollTop;
+    for (const lane of lanes) {
+      const tall = NAME + lane.rows.length * ROW + GAP;
+      if (y + tall > TOP - 8 && y < height) this.#drawLane(pen, lane, y);
+      y += tall;
+    }
+    pen.restore();
+    this.#drawTurns(pen, height - AXIS);
+    this.#drawMarks(pen, height - AXIS);
+    this.moveCursor(this.n);
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {string} text @param {number} x @param {number} y @param {string} colour @param {string} [font] */
+  #write(pen, text, x, y, colour, font = `11px ${this.colours["font"]}`) {
+    pen.font = font;
+    pen.fillStyle = this.colours[colour] ?? "";
+    pen.fillText(text, x, y);
+  }
+
+  /** @param {CanvasRenderingContext2D} pen */
+  #drawEmpty(pen) {
+    const { width } = this.shown;
+    pen.fillStyle = this.colours["tint"] ?? "";
+    for (const [row, from, to] of [[0, 0, 0.45], [0, 0.7, 1], [1.6, 0.45, 0.7]]) {
+      pen.beginPath();
+      pen.roundRect(EDGE + /** @type {number} */ (from) * (width - 2 * EDGE), TOP - 10 + /** @type {number} */ (row) * ROW, (/** @type {number} */ (to) - /** @type {number} */ (from)) * (width - 2 * EDGE), BAR, 3);
+      pen.fill();
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {number} bottom */
+  #drawAxis(pen, bottom) {
+    const { from, to, width } = this.shown;
+    const { log } = this;
+    const start = log && log.end > log.first ? this.axis.toLine(log.lanes.from) : from;
+    const step = STEPS.find((candidate) => (candidate / (to - from)) * (width - 2 * EDGE) >= 58) ?? to - from;
+    pen.strokeStyle = this.colours["line"] ?? "";
+    pen.lineWidth = 1;
+    for (let at = Math.ceil((from - start) / step) * step; at <= to - start; at += step) {
+      const x = Math.round(this.#xOfLine(start + at)) + 0.5;
+      pen.beginPath();
+      pen.moveTo(x, TOP - 6);
+      pen.lineTo(x, bottom);
+      pen.stroke();
+      const text = at === 0 ? "0" : step < 100 ? `${Math.round(at)} ms` : step < 120_000 ? `${Number((at / 1000).toFixed(2))} s` : duration(at);
+      pen.font = `11px ${this.colours["font"]}`;
+      const wide = pen.measureText(text).width;
+      if (x + wide / 2 < width - 2) this.#write(pen, text, at === 0 ? Math.max(2, x - 4) : Math.max(2, x - wide / 2), bottom + 14, "soft");
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {Lane} lane @param {number} y */
+  #drawLane(pen, lane, y) {
+    const indent = EDGE + lane.depth * 12;
+    if (lane.depth > 0) {
+      pen.fillStyle = this.colours["line"] ?? "";
+      for (let depth = 1; depth <= lane.depth; depth++) pen.fillRect(EDGE + depth * 12 - 8, y, 2, NAME + lane.rows.length * ROW + GAP);
+    }
+    lane.rows.forEach((row, index) => this.#drawRow(pen, row, y + NAME + index * ROW));
+    const isTool = lane.kind === "tool";
+    this.#write(pen, lane.name, indent, y + 12, lane.depth > 0 ? "soft" : "ink", isTool ? "500 11px ui-monospace, Menlo, Consolas, 'Liberation Mono', monospace" : `500 11.5px ${this.colours["font"]}`);
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {Span[]} row @param {number} y */
+  #drawRow(pen, row, y) {
+    const { from, to } = this.shown;
+    const now = this.shown.growing ? this.log?.now() ?? 0 : this.log?.lanes.to ?? 0;
+    // The spans of a row do not overlap: where a bar would hide behind the one before it, it is left out.
+    let drawnTo = -Infinity;
+    let drawnKind = "";
+    for (let index = firstAfter(row, this.axis.toTime(from)); index < row.length; index++) {
+      const span = /** @type {Span} */ (row[index]);
+      const start = this.axis.toLine(span.start);
+      if (start > to) break;
+      const x = this.#xOfLine(start);
+      const right = Math.max(x + 2, this.x(Math.min(span.end, Math.max(now, span.start))) - 0.75);
+      if (right <= drawnTo + 0.5 && span.kind === drawnKind) continue;
+      drawnTo = right;
+      drawnKind = span.kind;
+      this.#drawBar(pen, span, x, right - x, y);
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {Span} span @param {number} x @param {number} width @param {number} y */
+  #drawBar(pen, span, x, width, y) {
+    const [colour, isHatched] = LOOK[span.kind];
+    const value = this.colours[colour] ?? "";
+    const left = Math.max(x, -20);
+    const wide = Math.min(width - (left - x), this.shown.width + 40);
+    if (span.kind === "compaction") {
+      pen.fillStyle = value;
+      pen.beginPath();
+      pen.moveTo(x, y);
+      pen.lineTo(x + 5, y + BAR / 2);
+      pen.lineTo(x, y + BAR);
+      pen.lineTo(x - 5, y + BAR / 2);
+      return pen.fill();
+    }
+    pen.fillStyle = pen.strokeStyle = value;
+    pen.globalAlpha = isHatched ? 0.22 : span.kind === "running" || span.kind === "asked" ? 0.72 : span.kind === "approved" ? 0.5 : 1;
+    if (wide < 4) pen.fillRect(left, y, wide, BAR);
+    else {
+      pen.beginPath();
+      pen.roundRect(left, y, wide, BAR, 3);
+      pen.fill();
+    }
+    pen.globalAlpha = 1;
+    if (isHatched && wide >= 4) {
+      pen.setLineDash([3, 2]);
+      pen.lineWidth = 1.25;
+      pen.beginPath();
+      pen.roundRect(left + 0.6, y + 0.6, wide - 1.2, BAR - 1.2, 3);
+      pen.stroke();
+      pen.setLineDash([]);
+    }
+    if (span.progress !== undefined && span.kind === "running") {
+      pen.fillStyle = this.colours["panel"] ?? "";
+      pen.globalAlpha = 0.75;
+      pen.fillRect(left, y + BAR - 3, wide * span.progress, 2);
+      pen.globalAlpha = 1;
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {number} bottom */
+  #drawTurns(pen, bottom) {
+    const { log, shown } = this;
+    const turns = log?.lanes.turns ?? [];
+    pen.strokeStyle = this.colours["edge"] ?? "";
+    pen.lineWidth = 1;
+    let drawnTo = -Infinity;
+    for (let index = firstAfter(turns, this.axis.toTime(shown.from)); index < turns.length; index++) {
+      const turn = /** @type {import("../model/lanes.js").Turn} */ (turns[index]);
+      const from = this.x(turn.start);
+      if (from > shown.width) break;
+      const to = turn.end === Infinity ? this.x(shown.growing ? log?.now() ?? 0 : log?.lanes.to ?? 0) : this.x(turn.end);
+      if (to < drawnTo + 3) continue;
+      drawnTo = to;
+      pen.beginPath();
+      pen.moveTo(from + 0.5, TOP - 8);
+      pen.lineTo(from + 0.5, TOP - 12.5);
+      pen.lineTo(Math.max(from + 1, to - 1.5), TOP - 12.5);
+      pen.lineTo(Math.max(from + 1, to - 1.5), TOP - 8);
+      pen.stroke();
+      if (to - from > 40) this.#write(pen, `turn ${turn.index}`, Math.max(from, 2) + 4, TOP - 17, "soft");
+      if (turn.end !== Infinity && to - from > 6) {
+        pen.setLineDash([1.5, 3]);
+        pen.beginPath();
+        pen.moveTo(to, TOP - 8);
+        pen.lineTo(to, bottom);
+        pen.stroke();
+        pen.setLineDash([]);
+      }
+    }
+    for (const gap of this.axis.gaps) {
+      const x = (this.x(gap.from) + this.x(gap.to)) / 2;
+      if (x > 0 && x < shown.width) this.#write(pen, "⋯", x - 5, bottom - 2, "soft");
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {number} bottom */
+  #drawMarks(pen, bottom) {
+    let drawnTo = -Infinity;
+    for (const mark of this.log?.lanes.marks ?? []) {
+      const x = this.x(mark.at);
+      if (x < 0 || x > this.shown.width || x < drawnTo + 2) continue;
+      drawnTo = x;
+      const colour = mark.kind === "stop" || mark.kind === "budget" ? "red" : mark.kind === "steer" || mark.kind === "follow_up" ? "amber" : "soft";
+      pen.strokeStyle = pen.fillStyle = this.colours[colour] ?? "";
+      pen.lineWidth = 1;
+      pen.globalAlpha = mark.kind === "said" ? 0.35 : 0.9;
+      pen.beginPath();
+      pen.moveTo(Math.round(x) + 0.5, 9);
+      pen.lineTo(Math.round(x) + 0.5, bottom);
+      pen.stroke();
+      pen.globalAlpha = 1;
+      pen.beginPath();
+      if (mark.kind === "stop") pen.rect(x - 3.5, 2, 7, 7);
+      else if (mark.kind === "said" || mark.kind === "note") pen.arc(x, 5.5, 3, 0, 7);
+      else {
+        pen.moveTo(x - 4.5, 2);
+        pen.lineTo(x + 4.5, 2);
+        pen.lineTo(x, 9);
+      }
+      pen.fill();
+    }
+  }
+
+  /** @param {number} n */
+  moveCursor(n) {
+    this.n = n;
+    const { log, cursor, shown } = this;
+    const x = log ? this.x(log.at(n)) : -1;
+    cursor.hidden = !log || log.end === log.first || x < -1 || x > shown.width + 1;
+    cursor.style.setProperty("transform", `translateX(${Math.round(x * 2) / 2}px)`);
+    cursor.style.setProperty("height", `${shown.height - AXIS - TOP + 12}px`);
+  }
+
+  /** Brings the moment that is shown into sight, if somebody zoomed. */
+  follow() {
+    const { log, zoomed } = this;
+    if (!log || !zoomed) return false;
+    const line = this.axis.toLine(log.at(this.n));
+    if (line >= zoomed.from && line <= zoomed.to) return false;
+    const length = zoomed.to - zoomed.from;
+    this.zoomed = { from: line - length / 2, to: line + length / 2 };
+    this.draw();
+    return true;
+  }
+
+  // ---- pointing
+
+  /** @param {PointerEvent} event */
+  #press(event) {
+    if (event.button !== 0 || !this.log) return;
+    this.isDragging = true;
+    this.canvas.setPointerCapture(event.pointerId);
+    const thing = this.#thingAt(event);
+    this.seek(thing ? thing.n : this.log.before(this.timeAt(this.#place(event).x)), true);
+  }
+
+  /** @param {PointerEvent} event */
+  #move(event) {
+    if (!this.log) return;
+    if (this.isDragging) return this.seek(this.log.before(this.timeAt(this.#place(event).x)), true);
+    this.#showTip(this.#thingAt(event));
+  }
+
+  /** @param {MouseEvent} event */
+  #place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  }
+
+  /** @param {MouseEvent} event @returns {Thing | undefined} */
+  #thingAt(event) {
+    const { log } = this;
+    if (!log) return undefined;
+    const { x, y } = this.#place(event);
+    if (y < 12) {
+      const mark = log.lanes.marks.find(({ at }) => Math.abs(this.x(at) - x) < 5);
+      return mark && { title: MARKS[mark.kind], detail: mark.text, start: mark.at, end: mark.at, n: mark.n, x, y: 12 };
+    }
+    let top = TOP - this.scroller.scrollTop;
+    for (const lane of log.lanes.lanes) {
+      const tall = NAME + lane.rows.length * ROW + GAP;
+      if (y >= top + NAME - 2 && y < top + tall) {
+        const row = lane.rows[Math.min(lane.rows.length - 1, Math.max(0, Math.floor((y - top - NAME) / ROW)))] ?? [];
+        const span = row[firstAfter(row, this.timeAt(x - 3))];
+        if (!span || this.x(span.start) > x + 3) return undefined;
+        return { title: lane.name, detail: span.detail, start: span.start, end: span.end, n: span.n, x, y: y + 12 };
+      }
+      top += tall;
+    }
+    return undefined;
+  }
+
+  /** @param {Thing | undefined} thing */
+  #showTip(thing) {
+    const { tip, log } = this;
+    tip.hidden = !thing || !log;
+    if (!thing || !log) return;
+    const from = thing.start - log.lanes.from;
+    const when = thing.end === Infinity ? `since ${duration(from)}` : thing.end > thing.start ? `${duration(thing.end - thing.start)}, from ${duration(from)}` : `at ${duration(from)}`;
+    tip.replaceChildren(h("strong", {}, thing.title), h("span", {}, thing.detail), h("span", { class: "fine" }, when));
+    const room = this.root.clientWidth - tip.offsetWidth;
+    tip.style.setProperty("left", `${Math.round(Math.max(0, Math.min(room, thing.x - tip.offsetWidth / 2)))}px`);
+    tip.style.setProperty("top", `${Math.round(thing.y + 6)}px`);
+  }
+
+  /** @param {WheelEvent} event */
+  #wheel(event) {
+    if (event.ctrlKey || event.metaKey) {
+      event.preventDefault();
+      return this.zoom(Math.exp(-event.deltaY / 200), this.#place(event).x);
+    }
+    const along = event.shiftKey ? event.deltaY : event.deltaX;
+    if (!this.zoomed || Math.abs(along) < Math.abs(event.shiftKey ? 0 : event.deltaY)) return;
+    event.preventDefault();
+    const whole = this.#whole();
+    const length = this.zoomed.to - this.zoomed.from;
+    const from = Math.min(Math.max(whole.from, this.zoomed.from + (along / this.shown.width) * length), whole.to - length);
+    this.zoomed = { from, to: from + length };
+    this.draw();
+  }
+}
+
+/** The index of the first of them that is not over before a time. @param {readonly { end: number }[]} list in order @param {number} time */
+function firstAfter(list, time) {
+  let [low, high] = [0, list.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (/** @type {{ end: number }} */ (list[middle]).end < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The kind of a span in words. @param {SpanKind} kind */
+export const kindInWords = (kind) => ({ running: "runs", done: "done", failed: "failed", cut: "cut short", asked: "waits for a person", approved: "approved", rejected: "rejected", retry: "waits to retry", compaction: "compaction" })[/** @type {"done"} */ (kind)] ?? inWords(kind);
+
+/** @param {Mark["kind"]} kind */
+export const markInWords = (kind) => MARKS[kind];
