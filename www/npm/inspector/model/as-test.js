@@ -48,6 +48,7 @@ export function asTest(log, n) {
   const said = rest.filter(({ role }) => role === "user" || role === "custom");
   const input = prompts.map((message) => (message.role === "user" && message.content.every(({ type }) => type === "text") ? textOf(message) : message));
   const isEnded = end.stopReason === "completed" || end.stopReason === "max_turns";
+  const last = answers.at(-1) && itemOf(/** @type {AssistantMessage} */ (answers.at(-1)));
   const title = short(prompts.map((message) => messageText(/** @type {AgentMessage} */ (message))).join(" "), 70) || "a run";
   return `import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -63,7 +64,7 @@ const tools = ${JSON.stringify(names)}.map((name) => tool({ name, description: n
 test(${JSON.stringify(title)}, async () => {
   const agent = new Agent({ model: scripted(answers)${names.length > 0 ? ", tools" : ""}${before.length > 0 ? `, messages: ${code(before)}` : ""} });
   const { stopReason, text } = await agent.${input.length > 0 ? `prompt(${input.length === 1 ? code(input[0]) : code(input)})` : "continue()"};
-${isEnded ? `  assert.equal(stopReason, ${JSON.stringify(end.stopReason)});\n  assert.equal(text, ${JSON.stringify(textOf({ content: (answers.at(-1)?.content ?? []).filter(({ type }) => type === "text") }).replaceAll("\n", "\n"))});` : `  // The run ${end.stopReason ? `was ${end.stopReason}` : "had not ended"} when this was written; say here what should have come of it.\n  assert.ok(stopReason, text);`}
+${isEnded ? `  assert.equal(stopReason, ${JSON.stringify(end.stopReason)});\n  assert.equal(text, ${JSON.stringify(last?.text ?? "")});` : `  // The run ${end.stopReason ? `was ${end.stopReason}` : "had not ended"} when this was written; say here what should have come of it.\n  assert.ok(stopReason, text);`}
 });
 `;
 }

@@ -136,7 +136,7 @@ class Tracker {
   /** @param {"waiting" | "thinking" | "text" | "tool_call"} kind @param {number} at @param {number} n */
   #part(kind, at, n) {
     this.#endPart(at, n);
-    this.part = this.all.add(this.#lane("model"), { kind, start: at, end: Infinity, n, detail: `turn ${this.turnIndex}, ${inWords(kind)}` });
+    this.part = this.all.add(this.#lane("model"), { kind, start: at, end: Infinity, n, detail: `turn ${this.turnIndex}` });
   }
 
   /** @param {number} at @param {number} n */

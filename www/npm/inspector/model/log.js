@@ -11,7 +11,7 @@ import { search } from "./search.js";
 import { AgentState } from "./state.js";
 import { messageText, short } from "./words.js";
 
-/** @import { AgentEvent, AgentMessage, Question, Usage } from "../../index.js" */
+/** @import { AgentEvent, AgentMessage } from "../../index.js" */
 /** @import { EventLogOptions, InspectedAgent, InspectorFrame, MarkKind } from "../../inspector.js" */
 
 /** A key frame is kept every so many events. */

@@ -50,7 +50,7 @@ class Search {
     }
   }
 
-  /** @param {AgentEvent} event @param {number} n @param {string} path */
+  /** @param {AgentEvent} event @param {number} n @param {string} path @returns {void} */
   take(event, n, path) {
     switch (event.type) {
       case "message_update": {

@@ -2,9 +2,9 @@
 // What an agent is in the middle of, after each of its events. A copy costs as much as the open turn, not as the history:
 // that is what key frames are made of.
 
-import { addUsage, callsOf, Fold, noUsage, PartialAnswer } from "../../shared.js";
+import { addUsage, callsOf, Fold, noUsage } from "../../shared.js";
 
-/** @import { AgentEvent, AgentMessage, ErrorInfo, JsonValue, Question, ToolCallBlock, ToolOutput, ToolResultMessage, Usage } from "../../index.js" */
+/** @import { AgentEvent, ErrorInfo, JsonValue, Question, RunStopReason, ToolOutput, ToolResultMessage } from "../../index.js" */
 /** @typedef {"idle" | "preparing" | "waiting for the model" | "answering" | "waiting for approval" | "running tools" | "waiting to retry" | "between turns"} Phase */
 /**
  * A call of the open turn.
@@ -26,7 +26,7 @@ export class AgentState {
     /** Of all runs that have ended, and of the open one. */
     this.usageBefore = noUsage();
     this.usageOfRun = noUsage();
-    /** @type {string | undefined} */
+    /** @type {RunStopReason | undefined} */
     this.stopReason = undefined;
     /** @type {ErrorInfo | undefined} */
     this.error = undefined;
@@ -40,7 +40,8 @@ export class AgentState {
     const { fold } = this;
     const { runId, isRunning, phase, turnIndex, usageBefore, usageOfRun, stopReason, error } = this;
     Object.assign(copy, { runId, isRunning, phase, turnIndex, usageBefore, usageOfRun, stopReason, error });
-    Object.assign(copy.fold, { turn: fold.turn && { ...fold.turn }, turns: fold.turns, answer: fold.answer, isAnswering: fold.isAnswering, results: new Map(fold.results), partial: copyOf(fold.partial) });
+    Object.assign(copy.fold, { turn: fold.turn && { ...fold.turn }, turns: fold.turns, answer: fold.answer, isAnswering: fold.isAnswering, results: new Map(fold.results) });
+    copyInto(copy.fold.partial, fold.partial);
     copy.calls = new Map(this.calls);
     copy.questions = new Map(this.questions);
     for (const [key, inner] of this.inside) copy.inside.set(key, inner.clone());
@@ -179,9 +180,11 @@ export class AgentState {
   }
 }
 
-/** @param {PartialAnswer} partial nobody has asked it for the arguments of its calls as values yet */
-function copyOf(partial) {
-  const copy = new PartialAnswer();
+/**
+ * Copies what has arrived of an answer. Nobody has asked the original for the arguments of its calls as values.
+ * @param {Fold["partial"]} copy an empty one @param {Fold["partial"]} partial
+ */
+function copyInto(copy, partial) {
   for (const [contentIndex, block] of partial.blocks) {
     if (block.type === "tool_call") {
       const given = copy.beginCall(contentIndex, block.callId, block.toolName);
@@ -193,5 +196,4 @@ function copyOf(partial) {
     const made = copy.blocks.get(contentIndex);
     if (made) made.before = block.before;
   }
-  return copy;
 }

@@ -11,12 +11,13 @@ import { h } from "./dom.js";
 /** Something in the picture that can be pointed at. @typedef {{ title: string, detail: string, start: number, end: number, n: number, x: number, y: number }} Thing */
 
 const TOP = 36;
-const NAME = 17;
 const ROW = 15;
 const BAR = 11;
-const GAP = 5;
 const AXIS = 20;
 const EDGE = 8;
+/** From this width on, the names stand beside the lanes, and not above them. */
+const WIDE = 520;
+const GUTTER = 112;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 86_400_000];
 const MARKS = { said: "message", steer: "steering", follow_up: "follow-up", stop: "stop", note: "note", budget: "budget", resumed: "resumed" };
 /** The colour of each kind of span; those with `hatch` are drawn in outline. @type {Record<SpanKind, [colour: string, hatch?: true]>} */
@@ -39,9 +40,15 @@ export class LanesView {
     /** @type {EventLog | undefined} */
     this.log = undefined;
     this.axis = new Axis([]);
+    /** What the axis was made of. @type {{ log: EventLog | undefined, runs: number }} */
+    this.axisOf = { log: undefined, runs: 0 };
     /** What is in sight of the line: all of it, unless somebody zoomed. @type {{ from: number, to: number } | undefined} */
     this.zoomed = undefined;
-    this.shown = { from: 0, to: 1, width: 0, height: 0, growing: false };
+    this.shown = { from: 0, to: 1, left: EDGE, width: 0, height: 0, growing: false };
+    /** How much stands above the bars of a lane, and below them. */
+    this.room = { name: 0, gap: 0 };
+    /** What the page allows. */
+    this.mostHeight = 260;
     /** @type {Record<string, string>} */
     this.colours = {};
     this.n = 0;
@@ -66,6 +73,7 @@ export class LanesView {
     const style = getComputedStyle(this.root);
     for (const name of COLOURS) this.colours[name] = style.getPropertyValue(`--${name}`).trim() || "#888";
     this.colours["font"] = style.fontFamily;
+    this.mostHeight = parseFloat(getComputedStyle(this.scroller).maxHeight) || 260;
   }
 
   // ---- places
@@ -77,22 +85,22 @@ export class LanesView {
 
   /** @param {number} line */
   #xOfLine(line) {
-    const { from, to, width } = this.shown;
-    return EDGE + ((line - from) / (to - from)) * (width - 2 * EDGE);
+    const { from, to, left, width } = this.shown;
+    return left + ((line - from) / (to - from)) * (width - left - EDGE);
   }
 
   /** @param {number} x */
   timeAt(x) {
-    const { from, to, width } = this.shown;
-    return this.axis.toTime(from + ((x - EDGE) / Math.max(1, width - 2 * EDGE)) * (to - from));
+    const { from, to, left, width } = this.shown;
+    return this.axis.toTime(from + ((x - left) / Math.max(1, width - left - EDGE)) * (to - from));
   }
 
   /** Shows part of the line, around a place. @param {number} factor above 1 is nearer @param {number} [x] */
   zoom(factor, x = this.x(this.log?.at(this.n) ?? 0)) {
-    const { from, to, width } = this.shown;
+    const { from, to, left, width } = this.shown;
     const whole = this.#whole();
     const length = Math.min(whole.to - whole.from, Math.max(20, (to - from) / factor));
-    const place = Math.min(1, Math.max(0, (x - EDGE) / Math.max(1, width - 2 * EDGE)));
+    const place = Math.min(1, Math.max(0, (x - left) / Math.max(1, width - left - EDGE)));
     const centre = from + place * (to - from);
     const begin = Math.min(Math.max(whole.from, centre - place * length), whole.to - length);
     this.zoomed = length >= whole.to - whole.from ? undefined : { from: begin, to: begin + length };
@@ -120,22 +128,24 @@ export class LanesView {
     const { log, scroller, canvas } = this;
     const width = scroller.clientWidth;
     if (width === 0) return;
-    if (log && (this.axisRuns !== log.lanes.runs.length || this.axisLog !== log)) {
+    if (log && (this.axisOf.runs !== log.lanes.runs.length || this.axisOf.log !== log)) {
       this.axis = new Axis(log.lanes.runs);
-      this.axisRuns = log.lanes.runs.length;
-      this.axisLog = log;
+      this.axisOf = { log, runs: log.lanes.runs.length };
     }
     const lanes = log?.lanes.lanes ?? [];
-    const bottom = TOP + Math.max(NAME + ROW + GAP, lanes.reduce((sum, { rows }) => sum + NAME + rows.length * ROW + GAP, 0));
-    const height = Math.min(scroller.clientHeight || 200, bottom + AXIS);
-    this.spacer.style.setProperty("height", `${Math.max(0, bottom + AXIS - height)}px`);
+    const isWide = width >= WIDE;
+    this.room = isWide ? { name: 2, gap: 4 } : { name: 17, gap: 5 };
+    const tallest = TOP + Math.max(44, lanes.reduce((sum, lane) => sum + this.#tall(lane), 0)) + AXIS;
+    const height = Math.min(this.mostHeight, tallest);
+    scroller.style.setProperty("height", `${height}px`);
+    this.spacer.style.setProperty("height", `${tallest - height}px`);
     const ratio = globalThis.devicePixelRatio || 1;
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
       canvas.style.setProperty("height", `${height}px`);
     }
-    Object.assign(this.shown, { width, height }, this.zoomed ?? this.#whole());
+    Object.assign(this.shown, { left: isWide && lanes.length > 0 ? GUTTER : EDGE, width, height }, this.zoomed ?? this.#whole());
     const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
@@ -148,14 +158,20 @@ export class LanesView {
     pen.clip();
     let y = TOP - scroller.scrollTop;
     for (const lane of lanes) {
-      const tall = NAME + lane.rows.length * ROW + GAP;
+      const tall = this.#tall(lane);
       if (y + tall > TOP - 8 && y < height) this.#drawLane(pen, lane, y);
       y += tall;
     }
+    if (isWide) this.#drawNames(pen, lanes);
     pen.restore();
     this.#drawTurns(pen, height - AXIS);
     this.#drawMarks(pen, height - AXIS);
     this.moveCursor(this.n);
+  }
+
+  /** @param {Lane} lane */
+  #tall({ rows }) {
+    return this.room.name + Math.max(1, rows.length) * ROW + this.room.gap;
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {string} text @param {number} x @param {number} y @param {string} colour @param {string} [font] */
@@ -167,21 +183,21 @@ export class LanesView {
 
   /** @param {CanvasRenderingContext2D} pen */
   #drawEmpty(pen) {
-    const { width } = this.shown;
+    const { width, left } = this.shown;
     pen.fillStyle = this.colours["tint"] ?? "";
     for (const [row, from, to] of [[0, 0, 0.45], [0, 0.7, 1], [1.6, 0.45, 0.7]]) {
       pen.beginPath();
-      pen.roundRect(EDGE + /** @type {number} */ (from) * (width - 2 * EDGE), TOP - 10 + /** @type {number} */ (row) * ROW, (/** @type {number} */ (to) - /** @type {number} */ (from)) * (width - 2 * EDGE), BAR, 3);
+      pen.roundRect(left + /** @type {number} */ (from) * (width - left - EDGE), TOP - 4 + /** @type {number} */ (row) * ROW, (/** @type {number} */ (to) - /** @type {number} */ (from)) * (width - left - EDGE), BAR, 3);
       pen.fill();
     }
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {number} bottom */
   #drawAxis(pen, bottom) {
-    const { from, to, width } = this.shown;
+    const { from, to, left, width } = this.shown;
     const { log } = this;
     const start = log && log.end > log.first ? this.axis.toLine(log.lanes.from) : from;
-    const step = STEPS.find((candidate) => (candidate / (to - from)) * (width - 2 * EDGE) >= 58) ?? to - from;
+    const step = STEPS.find((candidate) => (candidate / (to - from)) * (width - left - EDGE) >= 62) ?? to - from;
     pen.strokeStyle = this.colours["line"] ?? "";
     pen.lineWidth = 1;
     for (let at = Math.ceil((from - start) / step) * step; at <= to - start; at += step) {
@@ -190,41 +206,59 @@ export class LanesView {
       pen.moveTo(x, TOP - 6);
       pen.lineTo(x, bottom);
       pen.stroke();
-      const text = at === 0 ? "0" : step < 100 ? `${Math.round(at)} ms` : step < 120_000 ? `${Number((at / 1000).toFixed(2))} s` : duration(at);
+      const text = at === 0 ? "0" : step < 100 ? `${Math.round(at)} ms` : step < 60_000 ? `${Number((at / 1000).toFixed(2))} s` : minutes(at);
       pen.font = `11px ${this.colours["font"]}`;
       const wide = pen.measureText(text).width;
-      if (x + wide / 2 < width - 2) this.#write(pen, text, at === 0 ? Math.max(2, x - 4) : Math.max(2, x - wide / 2), bottom + 14, "soft");
+      if (x + wide / 2 < width - 2) this.#write(pen, text, at === 0 ? x - 4 : Math.max(left - 6, x - wide / 2), bottom + 14, "soft");
     }
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {Lane} lane @param {number} y */
   #drawLane(pen, lane, y) {
-    const indent = EDGE + lane.depth * 12;
-    if (lane.depth > 0) {
-      pen.fillStyle = this.colours["line"] ?? "";
-      for (let depth = 1; depth <= lane.depth; depth++) pen.fillRect(EDGE + depth * 12 - 8, y, 2, NAME + lane.rows.length * ROW + GAP);
+    lane.rows.forEach((row, index) => this.#drawRow(pen, row, y + this.room.name + index * ROW));
+    if (this.room.name > 10) this.#drawName(pen, lane, y, y + 12, this.shown.width);
+  }
+
+  /** The names beside the lanes, over whatever is drawn there. @param {CanvasRenderingContext2D} pen @param {readonly Lane[]} lanes */
+  #drawNames(pen, lanes) {
+    const { height } = this.shown;
+    pen.fillStyle = this.colours["panel"] ?? "";
+    pen.fillRect(0, TOP - 4, GUTTER - 5, height);
+    let y = TOP - this.scroller.scrollTop;
+    for (const lane of lanes) {
+      if (y > TOP - 60 && y < height) this.#drawName(pen, lane, y, y + this.room.name + 9.5, GUTTER - 12);
+      y += this.#tall(lane);
     }
-    lane.rows.forEach((row, index) => this.#drawRow(pen, row, y + NAME + index * ROW));
-    const isTool = lane.kind === "tool";
-    this.#write(pen, lane.name, indent, y + 12, lane.depth > 0 ? "soft" : "ink", isTool ? "500 11px ui-monospace, Menlo, Consolas, 'Liberation Mono', monospace" : `500 11.5px ${this.colours["font"]}`);
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {Lane} lane @param {number} top @param {number} y @param {number} right */
+  #drawName(pen, lane, top, y, right) {
+    pen.fillStyle = this.colours["line"] ?? "";
+    for (let depth = 1; depth <= lane.depth; depth++) pen.fillRect(depth * 12 - 8, top, 2, this.#tall(lane));
+    pen.font = lane.kind === "tool" ? "500 11px ui-monospace, Menlo, Consolas, 'Liberation Mono', monospace" : `500 11.5px ${this.colours["font"]}`;
+    const left = 2 + lane.depth * 12;
+    let name = lane.name;
+    while (name.length > 3 && pen.measureText(name).width > right - left) name = `${name.slice(0, -2)}…`;
+    this.#write(pen, name, left, y, lane.depth > 0 ? "soft" : "ink", pen.font);
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {Span[]} row @param {number} y */
   #drawRow(pen, row, y) {
     const { from, to } = this.shown;
     const now = this.shown.growing ? this.log?.now() ?? 0 : this.log?.lanes.to ?? 0;
-    // The spans of a row do not overlap: where a bar would hide behind the one before it, it is left out.
+    // The spans of a row do not overlap. A short one is made visible if there is room; where there is none, those that share a
+    // pixel are mixed, and what would not be seen is left out.
     let drawnTo = -Infinity;
-    let drawnKind = "";
     for (let index = firstAfter(row, this.axis.toTime(from)); index < row.length; index++) {
       const span = /** @type {Span} */ (row[index]);
       const start = this.axis.toLine(span.start);
       if (start > to) break;
       const x = this.#xOfLine(start);
-      const right = Math.max(x + 2, this.x(Math.min(span.end, Math.max(now, span.start))) - 0.75);
-      if (right <= drawnTo + 0.5 && span.kind === drawnKind) continue;
+      const end = this.x(Math.min(span.end, Math.max(now, span.start)));
+      const next = row[index + 1];
+      const right = Math.max(end - (end - x > 5 ? 0.75 : 0), Math.min(x + 1.75, next ? this.x(next.start) : Infinity));
+      if (right < drawnTo + 0.2) continue;
       drawnTo = right;
-      drawnKind = span.kind;
       this.#drawBar(pen, span, x, right - x, y);
     }
   }
@@ -275,6 +309,10 @@ export class LanesView {
     const turns = log?.lanes.turns ?? [];
     pen.strokeStyle = this.colours["edge"] ?? "";
     pen.lineWidth = 1;
+    pen.save();
+    pen.beginPath();
+    pen.rect(shown.left - 5, 0, shown.width, shown.height);
+    pen.clip();
     let drawnTo = -Infinity;
     for (let index = firstAfter(turns, this.axis.toTime(shown.from)); index < turns.length; index++) {
       const turn = /** @type {import("../model/lanes.js").Turn} */ (turns[index]);
@@ -289,7 +327,7 @@ export class LanesView {
       pen.lineTo(Math.max(from + 1, to - 1.5), TOP - 12.5);
       pen.lineTo(Math.max(from + 1, to - 1.5), TOP - 8);
       pen.stroke();
-      if (to - from > 40) this.#write(pen, `turn ${turn.index}`, Math.max(from, 2) + 4, TOP - 17, "soft");
+      if (to - Math.max(from, shown.left) > 42) this.#write(pen, `turn ${turn.index}`, Math.max(from, shown.left - 4) + 4, TOP - 17, "soft");
       if (turn.end !== Infinity && to - from > 6) {
         pen.setLineDash([1.5, 3]);
         pen.beginPath();
@@ -303,6 +341,7 @@ export class LanesView {
       const x = (this.x(gap.from) + this.x(gap.to)) / 2;
       if (x > 0 && x < shown.width) this.#write(pen, "⋯", x - 5, bottom - 2, "soft");
     }
+    pen.restore();
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {number} bottom */
@@ -310,7 +349,7 @@ export class LanesView {
     let drawnTo = -Infinity;
     for (const mark of this.log?.lanes.marks ?? []) {
       const x = this.x(mark.at);
-      if (x < 0 || x > this.shown.width || x < drawnTo + 2) continue;
+      if (x < this.shown.left - 5 || x > this.shown.width || x < drawnTo + 2) continue;
       drawnTo = x;
       const colour = mark.kind === "stop" || mark.kind === "budget" ? "red" : mark.kind === "steer" || mark.kind === "follow_up" ? "amber" : "soft";
       pen.strokeStyle = pen.fillStyle = this.colours[colour] ?? "";
@@ -338,7 +377,7 @@ export class LanesView {
     this.n = n;
     const { log, cursor, shown } = this;
     const x = log ? this.x(log.at(n)) : -1;
-    cursor.hidden = !log || log.end === log.first || x < -1 || x > shown.width + 1;
+    cursor.hidden = !log || log.end === log.first || x < shown.left - 5 || x > shown.width + 1;
     cursor.style.setProperty("transform", `translateX(${Math.round(x * 2) / 2}px)`);
     cursor.style.setProperty("height", `${shown.height - AXIS - TOP + 12}px`);
   }
@@ -390,12 +429,13 @@ export class LanesView {
     }
     let top = TOP - this.scroller.scrollTop;
     for (const lane of log.lanes.lanes) {
-      const tall = NAME + lane.rows.length * ROW + GAP;
-      if (y >= top + NAME - 2 && y < top + tall) {
-        const row = lane.rows[Math.min(lane.rows.length - 1, Math.max(0, Math.floor((y - top - NAME) / ROW)))] ?? [];
+      const tall = this.#tall(lane);
+      const { name } = this.room;
+      if (y >= top + name - 2 && y < top + tall) {
+        const row = lane.rows[Math.min(lane.rows.length - 1, Math.max(0, Math.floor((y - top - name) / ROW)))] ?? [];
         const span = row[firstAfter(row, this.timeAt(x - 3))];
         if (!span || this.x(span.start) > x + 3) return undefined;
-        return { title: lane.name, detail: span.detail, start: span.start, end: span.end, n: span.n, x, y: y + 12 };
+        return { title: lane.name, detail: `${kindInWords(span.kind)}; ${span.detail}`, start: span.start, end: span.end, n: span.n, x, y: y + 12 };
       }
       top += tall;
     }
@@ -442,6 +482,9 @@ function firstAfter(list, time) {
   }
   return low;
 }
+
+/** 4 min, 2 min 30 s, 3 h. @param {number} ms */
+const minutes = (ms) => duration(ms).replace(/ 0 (?:s|min)$/, "");
 
 /** The kind of a span in words. @param {SpanKind} kind */
 export const kindInWords = (kind) => ({ running: "runs", done: "done", failed: "failed", cut: "cut short", asked: "waits for a person", approved: "approved", rejected: "rejected", retry: "waits to retry", compaction: "compaction" })[/** @type {"done"} */ (kind)] ?? inWords(kind);

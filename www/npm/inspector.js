@@ -1,0 +1,10 @@
+// @ts-check
+// turnwheel/inspector: <turnwheel-inspector>, an element that shows what an agent did. Importing it defines the element.
+
+import { TurnwheelInspector } from "./inspector/element.js";
+
+export { EventLog } from "./inspector/model/log.js";
+export { TurnwheelInspector };
+
+// Another copy of the package may have been first.
+if (globalThis.customElements && !customElements.get("turnwheel-inspector")) customElements.define("turnwheel-inspector", TurnwheelInspector);
