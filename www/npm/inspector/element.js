@@ -79,7 +79,7 @@ export class TurnwheelInspector extends Base {
     /** @type {Panel[]} */
     this.panels = [new ConversationPanel(), new StatePanel(), new RequestPanel(), new EventsPanel(seek, key), new TablePanel(seek)];
     const { fork, test, save, open, back, on, nearer, farther } = this.buttons;
-    this.body = h("div", { class: "details" }, h("h4", { class: "title" }, "Conversation at this moment"), this.#buildTabs(), ...this.panels.map(({ root: panel }) => panel));
+    this.body = h("div", { class: "details" }, h("p", { class: "head title" }, "Conversation at this moment"), this.#buildTabs(), ...this.panels.map(({ root: panel }) => panel));
     root.append(
       h("div", { class: "bar" }, h("slot", { name: "title" }), this.searchBox.root, h("span", { class: "gap" }), h("slot", { name: "actions" }), test, save, open),
       this.searchBox.hit, this.note, this.lanes.root,

@@ -13,7 +13,7 @@ const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "a
 const PAGE = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <title>inspector</title><link rel="stylesheet" href="/page.css"><script type="module" src="/tests/js/browser/inspector/page.mjs"></script>
 <main><h1>Inspector</h1><turnwheel-inspector></turnwheel-inspector></main></html>`;
-const STYLE = "html, body { margin: 0; height: 100%; background: Canvas; color: CanvasText; } main { display: flex; flex-direction: column; height: 100%; padding: 10px; box-sizing: border-box; } h1 { display: none; } turnwheel-inspector { flex: 1; }";
+const STYLE = "html, body { margin: 0; height: 100%; background: Canvas; color: CanvasText; } main { display: flex; flex-direction: column; height: 100%; padding: 10px; box-sizing: border-box; } h1 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); } turnwheel-inspector { flex: 1; }";
 
 /** @param {(request: Request) => Promise<Response>} [handler] of /agent */
 export async function startSite(handler) {

@@ -24,15 +24,15 @@ export function messageElement(message) {
 function make(message) {
   switch (message.role) {
     case "user":
-      return h("article", { class: "message user" }, h("h4", {}, "user"), longText(messageText(message)));
+      return h("article", { class: "message user" }, h("p", { class: "head" }, "user"), longText(messageText(message)));
     case "assistant":
       return answer(message.content, { name: [message.provider, message.model].filter(Boolean).join(" · "), error: message.error?.message });
     case "tool_result": {
       const state = message.isError ? "failed" : "done";
-      return h("article", { class: `message result ${state}` }, h("h4", {}, h("code", {}, message.toolName || message.callId), message.cause ? ` ${message.cause.replaceAll("_", " ")}` : message.isError ? " failed" : ""), longText(textOf(message), { most: 1500 }));
+      return h("article", { class: `message result ${state}` }, h("p", { class: "head" }, h("code", {}, message.toolName || message.callId), message.cause ? ` ${message.cause.replaceAll("_", " ")}` : message.isError ? " failed" : ""), longText(textOf(message), { most: 1500 }));
     }
     default:
-      return h("article", { class: "message custom" }, h("h4", {}, `custom · ${message.kind}`), longText(textOf(message.data), { most: 1500 }));
+      return h("article", { class: "message custom" }, h("p", { class: "head" }, `custom · ${message.kind}`), longText(textOf(message.data), { most: 1500 }));
   }
 }
 
@@ -47,7 +47,7 @@ export function answer(content, { name = "", error, isOpen = false } = {}) {
     if (block.type === "raw") return longText(blockText(block), { most: 400, tag: "pre" });
     return longText(blockText(block), { isEnd: isOpen, most: 8000 });
   });
-  return h("article", { class: isOpen ? "message assistant open" : "message assistant" }, h("h4", {}, "assistant", name && h("span", {}, ` ${name}`)), ...blocks, error && h("p", { class: "error" }, error));
+  return h("article", { class: isOpen ? "message assistant open" : "message assistant" }, h("p", { class: "head" }, "assistant", name && h("span", {}, ` ${name}`)), ...blocks, error && h("p", { class: "error" }, error));
 }
 
 const STATES = { proposed: "will run", asked: "waits for a person", running: "runs", done: "done", failed: "failed" };
@@ -55,7 +55,7 @@ const STATES = { proposed: "will run", asked: "waits for a person", running: "ru
 /** A call of the open turn. @param {Call} call */
 export function callElement({ toolName, arguments: given, state, update, result }) {
   const said = result ? textOf(result) : textOf(update);
-  return h("article", { class: `message result ${state}` }, h("h4", {}, h("code", {}, toolName), ` ${STATES[state]}`), h("pre", { class: "long" }, JSON.stringify(given)), said && longText(said, { most: 1500 }));
+  return h("article", { class: `message result ${state}` }, h("p", { class: "head" }, h("code", {}, toolName), ` ${STATES[state]}`), h("pre", { class: "long" }, JSON.stringify(given)), said && longText(said, { most: 1500 }));
 }
 
 /** What there is to show below the history at a moment. @param {InspectorFrame} frame */
@@ -70,7 +70,7 @@ export function openElements(frame) {
   }
   for (const call of frame.calls) if (!known.has(call.callId)) elements.push(callElement(call));
   for (const { path, phase, text } of frame.inside) {
-    elements.push(h("div", { class: "inside", "data-depth": Math.min(path.length, 3) }, h("h4", {}, `inside ${frame.calls.find(({ callId }) => callId === path[0])?.toolName ?? path[0]} · ${phase}`), answer(text, { isOpen: true })));
+    elements.push(h("div", { class: "inside", "data-depth": Math.min(path.length, 3) }, h("p", { class: "head" }, `inside ${frame.calls.find(({ callId }) => callId === path[0])?.toolName ?? path[0]} · ${phase}`), answer(text, { isOpen: true })));
   }
   return elements;
 }

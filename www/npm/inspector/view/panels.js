@@ -87,9 +87,9 @@ export class RequestPanel {
     });
     this.root.replaceChildren(
       h("p", { class: "fine" }, n === undefined ? `Sent to ${model}: ${counted(messages.length, "message")}.` : `Sent to ${model} at event ${grouped(n)}: ${counted(messages.length, "message")}.`),
-      h("h4", {}, "System prompt"), systemPrompt ? longText(maskText(systemPrompt), { most: 2000 }) : h("p", { class: "nothing" }, "none"),
-      ...("tools" in rest && Array.isArray(rest.tools) ? [h("h4", {}, "Tools"), h("p", {}, rest.tools.map(({ name }) => name).join(", ") || "none")] : []),
-      h("h4", {}, "Messages"), ...(messages.length > last.length ? [h("p", { class: "fine" }, `The last ${last.length} of ${grouped(messages.length)}; all of them are in the JSON.`)] : []),
+      h("p", { class: "head" }, "System prompt"), systemPrompt ? longText(maskText(systemPrompt), { most: 2000 }) : h("p", { class: "nothing" }, "none"),
+      ...("tools" in rest && Array.isArray(rest.tools) ? [h("p", { class: "head" }, "Tools"), h("p", {}, rest.tools.map(({ name }) => name).join(", ") || "none")] : []),
+      h("p", { class: "head" }, "Messages"), ...(messages.length > last.length ? [h("p", { class: "fine" }, `The last ${last.length} of ${grouped(messages.length)}; all of them are in the JSON.`)] : []),
       h("ol", { class: "sent", start: messages.length - last.length + 1 }, ...last.map((message) => h("li", {}, h("code", {}, message.role), " ", longText(maskText(messageText(message)), { most: 600, tag: "div" })))),
       json,
     );
@@ -121,7 +121,7 @@ export class StatePanel {
     const inside = frame.inside.map(({ path, phase, turnIndex }) => h("li", {}, h("code", {}, path.join(" › ")), ` ${phase}, turn ${turnIndex}`));
     /** @type {[string, HTMLElement[]][]} */
     const parts = [["Open questions", questions], ["Calls of this turn", calls], ["Agents inside calls", inside]];
-    this.root.replaceChildren(list, ...parts.filter(([, items]) => items.length > 0).flatMap(([name, items]) => [h("h4", {}, name), h("ul", {}, ...items)]));
+    this.root.replaceChildren(list, ...parts.filter(([, items]) => items.length > 0).flatMap(([name, items]) => [h("p", { class: "head" }, name), h("ul", {}, ...items)]));
   }
 }
 

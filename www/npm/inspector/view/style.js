@@ -25,8 +25,8 @@ const CSS = `
 :host([data-over]) { outline: 2px dashed var(--accent); outline-offset: -6px; }
 *, *::before, *::after { box-sizing: border-box; }
 [hidden] { display: none !important; }
-h4, p, ul, ol, dl, dd, pre { margin: 0; padding: 0; }
-h4 { font-size: 12px; font-weight: 600; color: var(--soft); }
+p, ul, ol, dl, dd, pre { margin: 0; padding: 0; }
+.head { font-size: 12px; font-weight: 600; color: var(--soft); }
 pre, code, .number, .time { font-family: var(--mono); font-size: 12px; }
 .fine, .nothing { color: var(--soft); font-size: 12px; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
@@ -98,8 +98,8 @@ canvas { display: block; width: 100%; cursor: crosshair; touch-action: pan-y; }
 
 .messages { display: flex; flex-direction: column; gap: 8px; padding: 2px; }
 .message { padding: 7px 11px 8px; border-radius: 10px; border: 1px solid var(--line); overflow-wrap: anywhere; }
-.message h4 { font-weight: 600; }
-.message h4 span { font-weight: 400; }
+.message .head { font-weight: 600; }
+.message .head span { font-weight: 400; }
 .message.user { background: var(--tint); border-color: transparent; margin-left: 12%; }
 .message.result { --state: var(--blue); padding-left: 14px; background: linear-gradient(var(--state), var(--state)) 5px 50% / 3px calc(100% - 14px) no-repeat; }
 .message.result.failed { --state: var(--red); }
@@ -119,8 +119,8 @@ summary { cursor: pointer; color: var(--soft); width: fit-content; border-radius
 dl > div { display: flex; gap: 12px; padding: 3px 0; border-bottom: 1px solid var(--line); }
 dt { flex: 0 0 100px; color: var(--soft); }
 dd { min-width: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-.panel > h4 { margin-top: 12px; }
-.panel > h4 + * { margin-top: 3px; }
+.panel > .head { margin-top: 12px; }
+.panel > .head + * { margin-top: 3px; }
 .panel > ul { padding-left: 18px; }
 .sent { padding-left: 30px; } .sent li { margin-top: 3px; }
 .sent li::marker { color: var(--soft); }
