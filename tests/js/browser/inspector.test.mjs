@@ -274,6 +274,7 @@ test("an agent elsewhere is inspected from the page, while it works", { timeout:
   assert.deepEqual(messages, JSON.parse(JSON.stringify(distant.messages)));
   assert.deepEqual(messages, distantly);
   await page.click(tab("request"));
+  await drawn(page);
   assert.match(await page.innerText(panel("request")), /Be brief\.[\s\S]*6 times 7/);
 }));
 

@@ -43,6 +43,7 @@ export class TurnwheelInspector extends Base {
   #isBuilt = false;
   /** What the lanes were drawn from. @type {string | undefined} */
   #lanesState = undefined;
+  #runIndex = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #growing = undefined;
 
@@ -67,10 +68,15 @@ export class TurnwheelInspector extends Base {
       test: h("button", { type: "button", onclick: () => void this.#copyTest() }, "Copy", h("span", { class: "text" }, " as test")),
       save: h("button", { type: "button", onclick: () => this.#save() }, "Save", h("span", { class: "text" }, " tape")),
       open: h("button", { type: "button", onclick: () => this.file?.click() }, "Open", h("span", { class: "text" }, " tape")),
-      fork: h("button", { type: "button", class: "primary", part: "fork", onclick: () => this.#fork() }, "Fork here"),
+      fork: h("button", { type: "button", class: "primary", part: "fork", onclick: () => this.#fork() }, h("slot", { name: "fork" }, "Fork here")),
+      before: h("button", { type: "button", class: "icon", "aria-label": "The run before", onclick: () => this.#toRun(-1) }, "‹"),
+      after: h("button", { type: "button", class: "icon", "aria-label": "The run after", onclick: () => this.#toRun(1) }, "›"),
+      all: h("button", { type: "button", "aria-pressed": "false", onclick: () => this.#toggleAll() }, "All runs"),
     };
     this.file = h("input", { type: "file", class: "hidden", tabindex: -1, "aria-hidden": "true", accept: ".tape,.jsonl,application/jsonl,text/plain" });
     this.file.addEventListener("change", () => void this.#openFile(this.file?.files?.[0]));
+    this.which = h("span", { class: "which" });
+    this.runs = h("div", { class: "runs", role: "group", "aria-label": "Runs", hidden: true }, this.buttons.before, this.which, this.buttons.after, this.buttons.all);
     this.where = h("span", { class: "where" });
     this.happened = h("span", { class: "event" });
     this.facts = h("div", { class: "facts", part: "facts" });
@@ -80,9 +86,9 @@ export class TurnwheelInspector extends Base {
     this.panels = [new ConversationPanel(), new StatePanel(), new RequestPanel(), new EventsPanel(seek, key), new TablePanel(seek)];
     const { fork, test, save, open, back, on, nearer, farther } = this.buttons;
     this.body = h("div", { class: "details" }, h("p", { class: "head title" }, "Conversation at this moment"), this.#buildTabs(), ...this.panels.map(({ root: panel }) => panel));
+    this.bar = h("div", { class: "bar" }, h("slot", { name: "title" }), this.searchBox.root, h("span", { class: "gap" }), this.runs, h("slot", { name: "actions" }), test, save, open);
     root.append(
-      h("div", { class: "bar" }, h("slot", { name: "title" }), this.searchBox.root, h("span", { class: "gap" }), h("slot", { name: "actions" }), test, save, open),
-      this.searchBox.hit, this.note, this.lanes.root,
+      this.bar, this.searchBox.hit, this.note, this.lanes.root,
       h("ul", { class: "legend", "aria-label": "Colours" }, ...LEGEND.map(([kind, name]) => h("li", { class: kind }, name))),
       h("div", { class: "transport" }, back, this.slider, on, farther, nearer),
       h("div", { class: "now" }, this.where, this.happened, fork),
@@ -278,6 +284,22 @@ export class TurnwheelInspector extends Base {
     if (this.spoken) say(this.spoken, shown ? `${shown.type}, ${short(summary(shown))}` : "before the first event");
   }
 
+  /** Shows the run before or after, at its end. @param {number} by */
+  #toRun(by) {
+    const log = this.#opened?.log;
+    if (!log || !this.lanes) return;
+    const next = log.lanes.runs[this.lanes.runIndex() + by + 1];
+    if (this.lanes.runIndex() + by >= 0) this.#seek(next ? next.n - 1 : log.end, true);
+  }
+
+  #toggleAll() {
+    if (!this.lanes) return;
+    this.lanes.isOneRun = !this.lanes.isOneRun;
+    this.lanes.zoomed = undefined;
+    this.buttons?.all.setAttribute("aria-pressed", String(!this.lanes.isOneRun));
+    this.#schedule();
+  }
+
   // ---- tabs
 
   /** @param {string} id */
@@ -339,6 +361,8 @@ export class TurnwheelInspector extends Base {
     save.hidden = !this.#allows("save") || !(this.#recorder ?? this.#opened?.toText);
     opens.hidden = !this.#allows("open");
     fork.disabled = test.disabled = isEmpty;
+    const isBare = this.searchBox.root.hidden && test.hidden && save.hidden && opens.hidden && this.runs?.hidden === true;
+    if (this.bar) this.bar.hidden = isBare && ![...this.children].some(({ slot }) => slot === "title" || slot === "actions");
   }
 
   #fork() {
@@ -410,16 +434,21 @@ export class TurnwheelInspector extends Base {
   /** @param {EventLog | undefined} log */
   #drawLanes(log) {
     const lanes = /** @type {LanesView} */ (this.lanes);
-    const state = `${log?.end} ${log?.lanes.marks.length} ${this.clientWidth} ${this.#turn}`;
+    lanes.n = this.#n;
+    lanes.isFollowing = this.#isFollowing;
+    const runIndex = lanes.runIndex();
+    this.#drawRuns(log, runIndex);
+    const state = `${log?.end} ${log?.lanes.marks.length} ${this.clientWidth} ${this.#turn} ${lanes.isOneRun ? runIndex : "all"}`;
     const isGrowing = this.#opened?.isLive === true && log?.lanes.runs.at(-1)?.end === Infinity;
     // The picture does not change when somebody only looks at another moment.
-    if (state !== this.#lanesState || isGrowing || !log) {
+    if (state !== this.#lanesState || (isGrowing && lanes.shown.growing) || !log) {
+      if (this.#runIndex !== runIndex && lanes.isOneRun) lanes.zoomed = undefined;
       this.#lanesState = state;
-      lanes.n = this.#n;
+      this.#runIndex = runIndex;
       lanes.draw();
       lanes.scroller.setAttribute("aria-label", log && log.end > 0 ? lanesInWords(log) : "Lanes: no run yet");
     }
-    if (lanes.n !== this.#n) lanes.moveCursor(this.#n);
+    lanes.moveCursor(this.#n);
     lanes.follow();
     if (!isGrowing) return;
     // It grows by itself, though nothing may happen: as often as it makes a difference.
@@ -429,12 +458,23 @@ export class TurnwheelInspector extends Base {
     this.#growing = setTimeout(() => this.#schedule(), Math.max(calm, (to - from) / Math.max(1, width) / 2));
   }
 
+  /** @param {EventLog | undefined} log @param {number} index */
+  #drawRuns(log, index) {
+    const { runs, which, buttons, lanes } = this;
+    const count = log?.lanes.runs.length ?? 0;
+    if (!runs || !which || !buttons || !lanes) return;
+    runs.hidden = count < 2;
+    say(which, `run ${grouped(index + 1)} of ${grouped(count)}`);
+    buttons.before.disabled = index <= 0;
+    buttons.after.disabled = index >= count - 1;
+  }
+
   /** @param {EventLog} log */
   #drawMoment(log) {
     const frame = log.frame(this.#n);
     const { where, happened, facts, slider, buttons } = this;
     if (!where || !happened || !facts || !slider || !buttons) return;
-    const time = frame.n > log.first ? duration(frame.at - log.lanes.from) : "0 s";
+    const time = frame.n > log.first ? duration(frame.at - (this.lanes?.zeroOf(log) ?? 0)) : "0 s";
     say(where, `${grouped(frame.n)} of ${grouped(log.end)} · ${time}`);
     const text = frame.event ? short(summary(frame.event)) : "";
     const type = frame.event?.type ?? "before the first event";

@@ -52,6 +52,10 @@ export class LanesView {
     /** @type {Record<string, string>} */
     this.colours = {};
     this.n = 0;
+    /** Whether one run is shown at a time, the one in which the moment lies; else all of them. */
+    this.isOneRun = true;
+    /** Whether the newest moment is shown, which moves on while nothing happens. */
+    this.isFollowing = false;
     this.isDragging = false;
     this.scroller.addEventListener("scroll", () => this.draw(), { passive: true });
     this.canvas.addEventListener("pointerdown", (event) => this.#press(event));
@@ -71,7 +75,7 @@ export class LanesView {
   /** Takes the colours of the page's scheme. */
   readColours() {
     const style = getComputedStyle(this.root);
-    for (const name of COLOURS) this.colours[name] = style.getPropertyValue(`--${name}`).trim() || "#888";
+    for (const name of COLOURS) this.colours[name] = style.getPropertyValue(`--i-${name}`).trim() || "#888";
     this.colours["font"] = style.fontFamily;
     this.mostHeight = parseFloat(getComputedStyle(this.scroller).maxHeight) || 260;
   }
@@ -111,12 +115,24 @@ export class LanesView {
   #whole() {
     const { log, axis } = this;
     if (!log || log.end === log.first) return { from: 0, to: 2000 };
-    const { lanes } = log;
-    const growing = lanes.runs.at(-1)?.end === Infinity;
-    const from = axis.toLine(lanes.from);
-    const reached = axis.toLine(growing && this.isLive ? log.now() : lanes.to);
-    this.shown.growing = growing && this.isLive;
-    return { from, to: from + wholeLength(reached - from, growing && this.isLive) };
+    const { from, to } = log.lanes;
+    const run = this.isOneRun ? log.lanes.runs[this.runIndex()] : undefined;
+    const isLast = !run || run === log.lanes.runs.at(-1);
+    const growing = this.isLive && isLast && log.lanes.runs.at(-1)?.end === Infinity;
+    const begin = axis.toLine(run?.start ?? from);
+    const reached = axis.toLine(growing ? log.now() : !run || run.end === Infinity ? to : run.end);
+    this.shown.growing = growing;
+    return { from: begin, to: begin + wholeLength(reached - begin, growing) };
+  }
+
+  /** From when on times are told: the begin of the run, or of everything. @param {EventLog} log */
+  zeroOf(log) {
+    return (this.isOneRun && log.lanes.runs[this.runIndex()]?.start) || log.lanes.from;
+  }
+
+  /** The run in which the moment lies. */
+  runIndex() {
+    return Math.max(0, this.log?.lanes.runs.findLastIndex((run) => run.n <= Math.max(this.n, 1)) ?? 0);
   }
 
   /** Whether its time goes on while nothing happens. */
@@ -196,7 +212,7 @@ export class LanesView {
   #drawAxis(pen, bottom) {
     const { from, to, left, width } = this.shown;
     const { log } = this;
-    const start = log && log.end > log.first ? this.axis.toLine(log.lanes.from) : from;
+    const start = log && log.end > log.first ? this.axis.toLine(this.zeroOf(log)) : from;
     const step = STEPS.find((candidate) => (candidate / (to - from)) * (width - left - EDGE) >= 62) ?? to - from;
     pen.strokeStyle = this.colours["line"] ?? "";
     pen.lineWidth = 1;
@@ -376,7 +392,7 @@ export class LanesView {
   moveCursor(n) {
     this.n = n;
     const { log, cursor, shown } = this;
-    const x = log ? this.x(log.at(n)) : -1;
+    const x = log ? this.x(this.isFollowing && shown.growing ? log.now() : log.at(n)) : -1;
     cursor.hidden = !log || log.end === log.first || x < shown.left - 5 || x > shown.width + 1;
     cursor.style.setProperty("transform", `translateX(${Math.round(x * 2) / 2}px)`);
     cursor.style.setProperty("height", `${shown.height - AXIS - TOP + 12}px`);
@@ -447,7 +463,7 @@ export class LanesView {
     const { tip, log } = this;
     tip.hidden = !thing || !log;
     if (!thing || !log) return;
-    const from = thing.start - log.lanes.from;
+    const from = thing.start - this.zeroOf(log);
     const when = thing.end === Infinity ? `since ${duration(from)}` : thing.end > thing.start ? `${duration(thing.end - thing.start)}, from ${duration(from)}` : `at ${duration(from)}`;
     tip.replaceChildren(h("strong", {}, thing.title), h("span", {}, thing.detail), h("span", { class: "fine" }, when));
     const room = this.root.clientWidth - tip.offsetWidth;
