@@ -8,7 +8,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { EventLog, TurnwheelInspector } from "../../pkg/inspector.js";
+import { InspectorLog, TurnwheelInspector } from "../../pkg/inspector.js";
 import { asTest } from "../../www/npm/inspector/model/as-test.js";
 import { Axis } from "../../www/npm/inspector/model/axis.js";
 import { maskedJson } from "../../www/npm/inspector/model/mask.js";
@@ -20,7 +20,7 @@ const clone = (/** @type {any} */ value) => JSON.parse(JSON.stringify(value));
 
 /** A log of a long run. @param {number} count @param {any} [options] */
 function longLog(count, options) {
-  const log = new EventLog(options);
+  const log = new InspectorLog(options);
   longRun((event, known) => log.push(event, known), { count });
   return log;
 }
@@ -43,7 +43,7 @@ async function saidBy(checkpoint, tools) {
 
 /** Runs an agent, and compares the log at every event with the checkpoint taken there. @param {any} agent @param {(event: any, agent: any) => void} [onEvent] */
 async function compare(agent, onEvent) {
-  const log = new EventLog();
+  const log = new InspectorLog();
   log.follow(agent);
   /** @type {{ n: number, checkpoint: any, type: string }[]} */
   const taken = [];
@@ -122,7 +122,7 @@ test("an agent inside a call has lanes of its own, below its tool, and stands in
 test("the request is the one that was sent, whichever moment is asked for first", async () => {
   /** @type {any[]} */
   const sent = [];
-  const log = new EventLog();
+  const log = new InspectorLog();
   const steps = Array.from({ length: 150 }, (_, i) => call(["a", { i }]));
   const agent = new Agent({ model: scripted([...steps, "end"].map((item) => (/** @type {any} */ request) => (sent.push(clone({ systemPrompt: request.systemPrompt, messages: request.messages })), item))), tools: [testTool("a", () => "A")], includeRequests: true, maxTurns: 200, systemPrompt: "Be brief." });
   log.follow(agent);
@@ -178,11 +178,11 @@ test("beyond its limit a log forgets the oldest events, and what is left is as i
     assert.deepEqual(clone({ ...a, messages: a.messages }), clone({ ...b, messages: b.messages, event: n === short.first ? undefined : b.event, at: n === short.first ? a.at : b.at }));
   }
   assert.ok(short.lanes.rows.length < whole.lanes.rows.length / 3);
-  assert.throws(() => new EventLog(/** @type {any} */ ({ limits: 3 })), /`limits`|limit/);
+  assert.throws(() => new InspectorLog(/** @type {any} */ ({ limits: 3 })), /`limits`|limit/);
 });
 
 test("words are found across the pieces in which they came, at the event that completed them", () => {
-  const log = new EventLog();
+  const log = new InspectorLog();
   const push = (/** @type {any} */ event) => log.push({ runId: "r", ...event }, { at: log.end });
   push({ type: "agent_start" });
   push({ type: "turn_start", turnIndex: 0 });
@@ -213,7 +213,7 @@ test("what looks like a key is not drawn", () => {
 });
 
 test("a run that is copied as a test is a test that passes", { timeout: 60_000 }, async () => {
-  const log = new EventLog();
+  const log = new InspectorLog();
   const agent = new Agent({
     model: scripted([{ thinking: "two things", text: "I look.", ...call(["add", { a: 17, b: 25 }], "fail") }, { text: ["It is ", "42."] }, "And more."]),
     tools: [testTool("add", () => ({ content: [{ type: "text", text: "42" }], details: { exact: true } })), testTool("fail", () => { throw new Error("no \"such\" file"); })],
@@ -233,7 +233,7 @@ test("a run that is copied as a test is a test that passes", { timeout: 60_000 }
 });
 
 test("a log follows one agent after the other, and says where it was steered", async () => {
-  const log = new EventLog();
+  const log = new InspectorLog();
   const first = new Agent({ model: scripted(["one"]) });
   const stop = log.follow(first);
   await first.prompt("Go");

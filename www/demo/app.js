@@ -28,9 +28,9 @@ import { WhatIf } from "./whatif.js";
 
 class App {
   /** @param {Turnwheel} turnwheel @param {Memory} memory @param {import("./engine.js").InspectorModule} inspection */
-  constructor(turnwheel, memory, { EventLog }) {
+  constructor(turnwheel, memory, { InspectorLog }) {
     this.turnwheel = turnwheel;
-    this.EventLog = EventLog;
+    this.InspectorLog = InspectorLog;
     this.memory = memory;
     /** The recorded time while the page replays what it showed before. @type {number | undefined} */
     this.replayTime = undefined;
@@ -56,10 +56,10 @@ class App {
     this.announcer = new Announcer(byId("live", HTMLElement));
     this.inspector = /** @type {import("../npm/inspector.js").TurnwheelInspector} */ (byId("inspector", HTMLElement));
     /** Everything that happened, for the inspector, and the history that goes with it. */
-    this.events = new EventLog();
+    this.events = new InspectorLog();
     this.heard = new Heard();
     this.inspector.source = this.events;
-    this.whatIf = new WhatIf({ turnwheel, EventLog, log: () => this.events, howToGoOn: () => this.#whatIf() });
+    this.whatIf = new WhatIf({ turnwheel, InspectorLog, log: () => this.events, howToGoOn: () => this.#whatIf() });
     this.conversation = new Conversation(byId("messages", HTMLElement), {
       now: () => this.#now(),
       announce: (text) => void (this.replayTime === undefined && this.announcer.say(text)),
@@ -284,7 +284,7 @@ class App {
     await this.memory.forget();
     this.conversation.clear();
     this.traces = [];
-    this.events = new this.EventLog();
+    this.events = new this.InspectorLog();
     this.heard = new Heard();
     this.inspector.source = this.events;
     this.usage.clear();

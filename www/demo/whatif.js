@@ -11,7 +11,7 @@ import { duration, textOf } from "./trace.js";
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
 /** @typedef {import("../npm/index.js").AgentMessage} AgentMessage */
 /** @typedef {import("../npm/index.js").AgentOptions} AgentOptions */
-/** @typedef {import("../npm/inspector.js").EventLog} EventLog */
+/** @typedef {import("../npm/inspector.js").InspectorLog} InspectorLog */
 /** @typedef {import("../npm/inspector.js").TurnwheelInspector} Inspector */
 /** @typedef {import("./engine.js").Turnwheel} Turnwheel */
 /**
@@ -29,7 +29,7 @@ function forkOf({ Agent }, messages, options) {
   return new Agent({ ...options, messages });
 }
 
-/** The run in which a moment lies. @param {EventLog} log @param {number} n @returns {Run} */
+/** The run in which a moment lies. @param {InspectorLog} log @param {number} n @returns {Run} */
 function runAt(log, n) {
   let start = Math.max(1, n);
   const begins = (/** @type {number} */ at) => ["agent_start", undefined].includes(log.event(at)?.type);
@@ -70,11 +70,11 @@ function withResult(value, callId, text) {
 
 export class WhatIf {
   /**
-   * @param {{ turnwheel: Turnwheel, EventLog: typeof EventLog, log: () => EventLog, howToGoOn: () => HowToGoOn }} page
+   * @param {{ turnwheel: Turnwheel, InspectorLog: typeof InspectorLog, log: () => InspectorLog, howToGoOn: () => HowToGoOn }} page
    */
-  constructor({ turnwheel, EventLog, log, howToGoOn }) {
+  constructor({ turnwheel, InspectorLog, log, howToGoOn }) {
     this.turnwheel = turnwheel;
-    this.EventLog = EventLog;
+    this.InspectorLog = InspectorLog;
     this.log = log;
     this.howToGoOn = howToGoOn;
     this.dialog = byId("what-if", HTMLDialogElement);
@@ -161,7 +161,7 @@ export class WhatIf {
     // What was said into the run is read when the next turn begins, and belongs to the past.
     const past = log.frame(run.turns.find(({ n }) => n > at)?.n ?? at).messages;
     const changed = (/** @type {any} */ value) => (call ? withResult(value, call.callId, text) : value);
-    const [asItWas, asItMightBe] = [new this.EventLog(), new this.EventLog()];
+    const [asItWas, asItMightBe] = [new this.InspectorLog(), new this.InspectorLog()];
     for (let n = run.start; n <= run.end; n++) asItWas.push(/** @type {AgentEvent} */ (log.event(n)), { at: log.at(n), messages: log.frame(n).messages });
     for (let n = run.start; n <= at; n++) asItMightBe.push(changed(log.event(n)), { at: log.at(n), messages: changed(log.frame(n).messages) });
     asItMightBe.mark("note", "from here on, what if", log.at(at));
@@ -172,7 +172,7 @@ export class WhatIf {
     this.#goOn(agent, asItMightBe, { begin: log.at(at), turns });
   }
 
-  /** @param {EventLog} was @param {EventLog} mightBe @param {string} name */
+  /** @param {InspectorLog} was @param {InspectorLog} mightBe @param {string} name */
   #show(was, mightBe, name) {
     this.form.hidden = true;
     this.endings.hidden = false;
@@ -184,7 +184,7 @@ export class WhatIf {
     byId("endings-title", HTMLElement).focus();
   }
 
-  /** Shows an ending. @param {"was" | "other"} which @param {EventLog} log */
+  /** Shows an ending. @param {"was" | "other"} which @param {InspectorLog} log */
   #ending(which, log) {
     const words = byId(`ending-${which}`, HTMLElement);
     const inspector = /** @type {Inspector} */ (byId(`ending-${which}-run`, HTMLElement));
@@ -212,7 +212,7 @@ export class WhatIf {
 
   /**
    * Continues a run that has another past. Its events go on where those of the past end: to the eye it is one run.
-   * @param {Agent} agent @param {EventLog} log @param {{ begin: number, turns: number }} past
+   * @param {Agent} agent @param {InspectorLog} log @param {{ begin: number, turns: number }} past
    */
   #goOn(agent, log, { begin, turns }) {
     this.agent = agent;

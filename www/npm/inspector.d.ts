@@ -19,7 +19,7 @@ export interface InspectedAgent {
  * A tape of `turnwheel/tape`.
  *
  * @example
- * const tape: InspectedTape = Tape.parse(text);
+ * const isTape = (source: object): source is InspectedTape => "header" in source && "toText" in source;
  */
 export interface InspectedTape { readonly header: object; toText(): string }
 
@@ -29,7 +29,7 @@ export interface InspectedTape { readonly header: object; toText(): string }
  * @example
  * const source: InspectorSource = agent;
  */
-export type InspectorSource = InspectedAgent | InspectedTape | EventLog;
+export type InspectorSource = InspectedAgent | InspectedTape | InspectorLog;
 
 /**
  * What a moment can be marked as: something that was said, a steering message, a follow-up, a stop, or a note of yours.
@@ -40,12 +40,12 @@ export type InspectorSource = InspectedAgent | InspectedTape | EventLog;
 export type MarkKind = "said" | "steer" | "follow_up" | "stop" | "note";
 
 /**
- * Options of an {@link EventLog}. `limit` is how many events are kept, 100,000 by default; beyond it the oldest are forgotten.
+ * Options of an {@link InspectorLog}. `limit` is how many events are kept, 100,000 by default; beyond it the oldest are forgotten.
  *
  * @example
- * const options: EventLogOptions = { limit: 5_000 };
+ * const options: InspectorLogOptions = { limit: 5_000 };
  */
-export interface EventLogOptions { limit?: number }
+export interface InspectorLogOptions { limit?: number }
 
 /**
  * A call of the turn that is open at a moment.
@@ -61,7 +61,7 @@ export interface InspectorCall { callId: string; toolName: string; arguments: { 
  * `inside` are the agents inside the calls that run. `messages` and `request` are made when they are read.
  *
  * @example
- * inspector.addEventListener("turnwheel-fork", ({ detail: { frame } }) => {
+ * document.createElement("turnwheel-inspector").addEventListener("turnwheel-fork", ({ detail: { frame } }) => {
  *   new Agent({ model, tools, messages: frame.messages }).continue();
  * });
  */
@@ -94,13 +94,13 @@ export interface InspectorFrame {
  * one agent after the other, and take events from anywhere. Adding an event costs the same however many there are.
  *
  * @example
- * const log = new EventLog();
+ * const log = new InspectorLog();
  * log.follow(agent);
  * await agent.prompt("Hello");
  * console.log(log.frame(log.end).messages);
  */
-export class EventLog {
-  constructor(options?: EventLogOptions);
+export class InspectorLog {
+  constructor(options?: InspectorLogOptions);
   /** The oldest moment that can be looked at. */
   readonly first: number;
   /** The newest moment: how many events there were. */
@@ -143,7 +143,7 @@ export class TurnwheelInspector extends HTMLElement {
   /** The agent at the moment that is shown. */
   readonly frame: InspectorFrame | undefined;
   /** The events behind it. */
-  readonly log: EventLog | undefined;
+  readonly log: InspectorLog | undefined;
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import { TurnwheelInspector } from "./inspector/element.js";
 
-export { EventLog } from "./inspector/model/log.js";
+export { InspectorLog } from "./inspector/model/log.js";
 export { TurnwheelInspector };
 
 // Another copy of the package may have been first.

@@ -280,7 +280,7 @@ test("an agent elsewhere is inspected from the page, while it works", { timeout:
 
 test("what a page does with it: the fork, the test, the source that is no source, leaving and coming back", { timeout: 120_000 }, () => onPage(async (page) => {
   const found = await page.evaluate(async () => {
-    const { inspector, frames, EventLog, Agent, scripted } = /** @type {any} */ (globalThis);
+    const { inspector, frames, InspectorLog, Agent, scripted } = /** @type {any} */ (globalThis);
     /** @type {any} */
     const seen = {};
     inspector.addEventListener("turnwheel-fork", (/** @type {any} */ { detail }) => (seen.fork = { n: detail.n, roles: detail.frame.messages.map((/** @type {any} */ { role }) => role), isSource: detail.source === inspector.source }));
@@ -299,7 +299,7 @@ test("what a page does with it: the fork, the test, the source that is no source
       seen.refused = /** @type {any} */ (error).message;
     }
     // A log that is the page's outlives the element's place in it.
-    const log = new EventLog();
+    const log = new InspectorLog();
     log.follow(agent);
     inspector.source = log;
     const parent = inspector.parentNode;
@@ -315,6 +315,6 @@ test("what a page does with it: the fork, the test, the source that is no source
   });
   assert.deepEqual(found.fork, { n: 4, roles: ["user"], isSource: true });
   assert.match(found.test, /assert\.equal\(text, "Hello\."\)/);
-  assert.match(found.refused, /`source` must be an agent, a remote agent, a tape or an EventLog, got a number/);
+  assert.match(found.refused, /`source` must be an agent, a remote agent, a tape or an InspectorLog, got a number/);
   assert.equal(found.after, 4);
 }));

@@ -3,17 +3,19 @@
 
 import { kindOf, misuse } from "../shared.js";
 import { asTest } from "./model/as-test.js";
-import { cost, duration, grouped, inWords, short, summary } from "./model/words.js";
+import { grouped, lanesInWords, short, summary } from "./model/words.js";
 import { open } from "./sources.js";
 import { parseTape } from "./tape.js";
 import { h, say } from "./view/dom.js";
+import { download } from "./view/download.js";
 import { LanesView } from "./view/lanes.js";
+import { MomentLine } from "./view/moment.js";
 import { ConversationPanel, EventsPanel, RequestPanel, StatePanel, TablePanel } from "./view/panels.js";
 import { SearchBox } from "./view/search-box.js";
 import { styleSheet } from "./view/style.js";
 
 /** @import { InspectorFrame, InspectorSource } from "../inspector.js" */
-/** @import { EventLog } from "./model/log.js" */
+/** @import { InspectorLog } from "./model/log.js" */
 /** @import { Opened } from "./sources.js" */
 /** @import { Panel } from "./view/panels.js" */
 
@@ -77,9 +79,7 @@ export class TurnwheelInspector extends Base {
     this.file.addEventListener("change", () => void this.#openFile(this.file?.files?.[0]));
     this.which = h("span", { class: "which" });
     this.runs = h("div", { class: "runs", role: "group", "aria-label": "Runs", hidden: true }, this.buttons.before, this.which, this.buttons.after, this.buttons.all);
-    this.where = h("span", { class: "where" });
-    this.happened = h("span", { class: "event" });
-    this.facts = h("div", { class: "facts", part: "facts" });
+    this.moment = new MomentLine();
     this.spoken = h("div", { class: "hidden", "aria-live": "polite" });
     this.note = h("div", { class: "hit", role: "status", hidden: true });
     /** @type {Panel[]} */
@@ -91,8 +91,8 @@ export class TurnwheelInspector extends Base {
       this.bar, this.searchBox.hit, this.note, this.lanes.root,
       h("ul", { class: "legend", "aria-label": "Colours" }, ...LEGEND.map(([kind, name]) => h("li", { class: kind }, name))),
       h("div", { class: "transport" }, back, this.slider, on, farther, nearer),
-      h("div", { class: "now" }, this.where, this.happened, fork),
-      this.facts, this.body, this.spoken, this.file,
+      h("div", { class: "now" }, this.moment.where, this.moment.happened, fork),
+      this.moment.facts, this.body, this.spoken, this.file,
     );
     this.addEventListener("dragover", (event) => {
       if (!this.#allows("open") || !event.dataTransfer?.types.includes("Files")) return;
@@ -201,7 +201,7 @@ export class TurnwheelInspector extends Base {
     return this.#opened?.log.frame(this.#n);
   }
 
-  /** @returns {EventLog | undefined} */
+  /** @returns {InspectorLog | undefined} */
   get log() {
     return this.#opened?.log;
   }
@@ -431,7 +431,7 @@ export class TurnwheelInspector extends Base {
     this.#updateActions();
   }
 
-  /** @param {EventLog | undefined} log */
+  /** @param {InspectorLog | undefined} log */
   #drawLanes(log) {
     const lanes = /** @type {LanesView} */ (this.lanes);
     lanes.n = this.#n;
@@ -458,7 +458,7 @@ export class TurnwheelInspector extends Base {
     this.#growing = setTimeout(() => this.#schedule(), Math.max(calm, (to - from) / Math.max(1, width) / 2));
   }
 
-  /** @param {EventLog | undefined} log @param {number} index */
+  /** @param {InspectorLog | undefined} log @param {number} index */
   #drawRuns(log, index) {
     const { runs, which, buttons, lanes } = this;
     const count = log?.lanes.runs.length ?? 0;
@@ -469,51 +469,20 @@ export class TurnwheelInspector extends Base {
     buttons.after.disabled = index >= count - 1;
   }
 
-  /** @param {EventLog} log */
+  /** @param {InspectorLog} log */
   #drawMoment(log) {
     const frame = log.frame(this.#n);
-    const { where, happened, facts, slider, buttons } = this;
-    if (!where || !happened || !facts || !slider || !buttons) return;
-    const time = frame.n > log.first ? duration(frame.at - (this.lanes?.zeroOf(log) ?? 0)) : "0 s";
-    say(where, `${grouped(frame.n)} of ${grouped(log.end)} · ${time}`);
-    const text = frame.event ? short(summary(frame.event)) : "";
-    const type = frame.event?.type ?? "before the first event";
-    happened.replaceChildren(h("code", {}, type), text && ` ${text}`);
-    slider.setAttribute("aria-valuetext", `event ${frame.n} of ${log.end}, ${time}: ${type} ${text}`);
+    const { moment, slider, buttons } = this;
+    if (!moment || !slider || !buttons) return;
+    moment.show(log, frame, this.lanes?.zeroOf(log) ?? 0);
+    slider.setAttribute("aria-valuetext", moment.text);
     buttons.back.disabled = frame.n <= log.first;
     buttons.on.disabled = frame.n >= log.end;
-    const { usage, phase } = frame;
-    const chips = [
-      h("span", { class: "phase", "data-phase": phase }, frame.isRunning ? phase : frame.stopReason ? inWords(frame.stopReason) : "idle"),
-      frame.isRunning && h("span", {}, `turn ${frame.turnIndex}`),
-      h("span", {}, `${grouped(usage.input + usage.cacheRead + usage.cacheWrite)} tokens in`), h("span", {}, `${grouped(usage.output)} out`),
-      usage.cost !== undefined && h("span", {}, `cost ${cost(usage.cost)}`),
-      frame.pendingQuestions.length > 0 && h("span", {}, `${frame.pendingQuestions.length} to decide`),
-      frame.error && h("span", { class: "bad" }, frame.error.code),
-    ];
-    facts.replaceChildren(.../** @type {Node[]} */ (chips.filter(Boolean)));
     for (const panel of this.panels ?? []) if (!panel.root.hidden) panel.show({ log, frame });
   }
 
   #drawNothing() {
-    say(/** @type {Node} */ (this.where), "No run yet");
-    this.happened?.replaceChildren();
-    this.facts?.replaceChildren();
+    this.moment?.clear();
     for (const { root } of this.panels ?? []) if (root.querySelector(".messages")) root.querySelector(".messages")?.replaceChildren();
   }
-}
-
-/** What the lanes show, in a sentence. @param {EventLog} log */
-function lanesInWords(log) {
-  const { lanes, turns, runs, from, to } = log.lanes;
-  const isRunning = runs.at(-1)?.end === Infinity;
-  const names = lanes.filter(({ depth }) => depth === 0).map(({ name, rows }) => `${name} ${rows.reduce((sum, row) => sum + row.length, 0)}`);
-  return `Lanes of ${runs.length === 1 ? "a run" : `${runs.length} runs`}, ${isRunning ? "running" : duration(to - from)}. ${turns.length} turns. ${names.join(", ")}. The arrow keys go from event to event; the tab “Table” says the same in words.`;
-}
-
-/** @param {string} name @param {string} text @param {string} type */
-function download(name, text, type) {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  h("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -2,11 +2,11 @@
 // Where an inspector takes what it shows from: an agent, here or elsewhere, a log that the page fills, or a tape.
 
 import { kindOf, misuse } from "../shared.js";
-import { EventLog } from "./model/log.js";
+import { InspectorLog } from "./model/log.js";
 import { openTape } from "./tape.js";
 
 /** @import { InspectedAgent, InspectorSource } from "../inspector.js" */
-/** What is shown, whether it may still grow, and how to let go of it. @typedef {{ log: EventLog, isLive: boolean, toText?: () => string, close: () => void }} Opened */
+/** What is shown, whether it may still grow, and how to let go of it. @typedef {{ log: InspectorLog, isLive: boolean, toText?: () => string, close: () => void }} Opened */
 
 /**
  * Opens a source. A tape takes a moment: it is lived again first.
@@ -14,11 +14,11 @@ import { openTape } from "./tape.js";
  */
 export function open(source) {
   const given = /** @type {any} */ (source);
-  if (given instanceof EventLog) return { log: given, isLive: true, close: () => {} };
+  if (given instanceof InspectorLog) return { log: given, isLive: true, close: () => {} };
   if (typeof given?.subscribe === "function" && Array.isArray(given.messages)) {
-    const log = new EventLog();
+    const log = new InspectorLog();
     return { log, isLive: true, close: log.follow(/** @type {InspectedAgent} */ (given)) };
   }
   if (typeof given?.toText === "function" && given.header) return openTape(given);
-  throw misuse(`\`source\` must be an agent, a remote agent, a tape or an EventLog, got ${kindOf(given)}`);
+  throw misuse(`\`source\` must be an agent, a remote agent, a tape or an InspectorLog, got ${kindOf(given)}`);
 }

@@ -2,7 +2,7 @@
 // A tape as something to look at: it is lived again, and each of its moments is asked of the replay.
 
 import { misuse } from "../shared.js";
-import { EventLog } from "./model/log.js";
+import { InspectorLog } from "./model/log.js";
 import { isSame } from "./model/requests.js";
 
 /** @import { AgentEvent, AgentMessage } from "../index.js" */
@@ -38,7 +38,7 @@ export async function parseTape(text) {
 }
 
 /** The log of a tape, whose moments are those of its replay. */
-class TapeLog extends EventLog {
+class TapeLog extends InspectorLog {
   /** @param {ReplayLike} replay */
   constructor(replay) {
     super({ limit: Infinity });

@@ -2,7 +2,7 @@
 // The page that inspector.test.mjs drives: an inspector, and functions that give it something to show.
 
 import { Agent, scripted, subagent, tool } from "/pkg/entry/web.js";
-import { EventLog } from "/pkg/inspector.js";
+import { InspectorLog } from "/pkg/inspector.js";
 import { RemoteAgent } from "/pkg/remote.js";
 import { longRun } from "/tests/js/browser/inspector/events.mjs";
 
@@ -13,10 +13,10 @@ const frames = (/** @type {number} */ count) => new Promise((resolve) => {
 });
 
 Object.assign(globalThis, {
-  Agent, EventLog, RemoteAgent, inspector, frames, scripted, subagent, tool,
+  Agent, InspectorLog, RemoteAgent, inspector, frames, scripted, subagent, tool,
   /** @param {number} count */
   showLongRun(count) {
-    const log = new EventLog();
+    const log = new InspectorLog();
     longRun((event, known) => log.push(event, known), { count });
     inspector.source = log;
     return log.end;

@@ -4,7 +4,7 @@
 import { messageText, short, textOf } from "./words.js";
 
 /** @import { AgentMessage, AssistantMessage, ToolResultMessage } from "../../index.js" */
-/** @import { EventLog } from "./log.js" */
+/** @import { InspectorLog } from "./log.js" */
 
 /** @param {unknown} value */
 const code = (value) => JSON.stringify(value, null, 2);
@@ -27,7 +27,7 @@ function outputOf({ content, details, isError }) {
 
 /**
  * A test of node:test of the run in which a moment lies.
- * @param {EventLog} log @param {number} n
+ * @param {InspectorLog} log @param {number} n
  */
 export function asTest(log, n) {
   const runIndex = Math.max(0, log.lanes.runs.findLastIndex((run) => run.n <= n));

@@ -12,16 +12,16 @@ import { AgentState } from "./state.js";
 import { messageText, short } from "./words.js";
 
 /** @import { AgentEvent, AgentMessage } from "../../index.js" */
-/** @import { EventLogOptions, InspectedAgent, InspectorFrame, MarkKind } from "../../inspector.js" */
+/** @import { InspectorLogOptions, InspectedAgent, InspectorFrame, MarkKind } from "../../inspector.js" */
 
 /** A key frame is kept every so many events. */
 export const KEY_FRAME = 256;
 const MARKS = ["said", "steer", "follow_up", "stop", "note"];
 
-export class EventLog {
-  /** @param {EventLogOptions} [options] */
+export class InspectorLog {
+  /** @param {InspectorLogOptions} [options] */
   constructor(options = {}) {
-    checkNames("unknown option of EventLog", options, ["limit"]);
+    checkNames("unknown option of InspectorLog", options, ["limit"]);
     /** How many events are kept, and a few hundred more. */
     this.limit = numbersWithDefaults("limit", options, { limit: 100_000 }).limit;
     /** The oldest moment that can be looked at: how many events were forgotten. */
@@ -84,7 +84,7 @@ export class EventLog {
    * @param {{ at?: number | undefined, messages?: readonly AgentMessage[] | undefined }} [known] when it happened, and the history after it
    */
   push(event, { at, messages } = {}) {
-    if (typeof event?.type !== "string") throw misuse(`an EventLog takes events, got ${kindOf(event)}`);
+    if (typeof event?.type !== "string") throw misuse(`an InspectorLog takes events, got ${kindOf(event)}`);
     const told = at ?? /** @type {{ at?: number }} */ (event).at;
     if (told !== undefined) this.ahead = told - Date.now();
     const time = Math.max(told ?? this.now(), this.times.at(-1) ?? -Infinity);

@@ -5,7 +5,7 @@
 import { messageText, summary, textOf } from "./words.js";
 
 /** @import { AgentEvent } from "../../index.js" */
-/** @import { EventLog } from "./log.js" */
+/** @import { InspectorLog } from "./log.js" */
 /** @typedef {{ n: number, text: string, at: number, length: number }} Hit the text around it, and where in that it is */
 
 /** How much is shown around a hit. */
@@ -98,7 +98,7 @@ class Search {
 
 /**
  * Yields after every few hundred events; returns the hits in order.
- * @param {EventLog} log @param {string} text @returns {Generator<Hit[], Hit[]>}
+ * @param {InspectorLog} log @param {string} text @returns {Generator<Hit[], Hit[]>}
  */
 export function* search(log, text) {
   const wanted = text.trim().toLowerCase();

@@ -2,6 +2,7 @@
 // Numbers and reasons in words, and texts of values. Nothing here knows of a page.
 
 /** @import { AgentEvent, AgentMessage } from "../../index.js" */
+/** @import { InspectorLog } from "./log.js" */
 
 const WORDS = {
   completed: "completed", aborted: "stopped", error: "failed", max_turns: "stopped after the most turns allowed", policy_stop: "stopped by a policy",
@@ -91,4 +92,12 @@ export function summary(event) {
     case "run_resumed": return `turn ${event.turnIndex}`;
   }
   return "";
+}
+
+/** What the lanes show, in a sentence. @param {InspectorLog} log */
+export function lanesInWords(log) {
+  const { lanes, turns, runs, from, to } = log.lanes;
+  const isRunning = runs.at(-1)?.end === Infinity;
+  const names = lanes.filter(({ depth }) => depth === 0).map(({ name, rows }) => `${name} ${rows.reduce((sum, row) => sum + row.length, 0)}`);
+  return `Lanes of ${runs.length === 1 ? "a run" : `${runs.length} runs`}, ${isRunning ? "running" : duration(to - from)}. ${turns.length} turns. ${names.join(", ")}. The arrow keys go from event to event; the tab “Table” says the same in words.`;
 }

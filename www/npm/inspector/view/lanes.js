@@ -3,11 +3,12 @@
 // of spans. The table says the same in words.
 
 import { Axis, wholeLength } from "../model/axis.js";
-import { duration, inWords } from "../model/words.js";
+import { duration } from "../model/words.js";
 import { h } from "./dom.js";
+import { firstAfter, kindInWords, LOOK, markInWords, minutes } from "./look.js";
 
-/** @import { EventLog } from "../model/log.js" */
-/** @import { Lane, Mark, Span, SpanKind } from "../model/lanes.js" */
+/** @import { InspectorLog } from "../model/log.js" */
+/** @import { Lane, Span, Turn } from "../model/lanes.js" */
 /** Something in the picture that can be pointed at. @typedef {{ title: string, detail: string, start: number, end: number, n: number, x: number, y: number }} Thing */
 
 const TOP = 36;
@@ -19,12 +20,6 @@ const EDGE = 8;
 const WIDE = 520;
 const GUTTER = 112;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 86_400_000];
-const MARKS = { said: "message", steer: "steering", follow_up: "follow-up", stop: "stop", note: "note", budget: "budget", resumed: "resumed" };
-/** The colour of each kind of span; those with `hatch` are drawn in outline. @type {Record<SpanKind, [colour: string, hatch?: true]>} */
-const LOOK = {
-  waiting: ["waiting"], thinking: ["violet"], text: ["accent"], tool_call: ["sky"], running: ["blue"], done: ["blue"], failed: ["red"], cut: ["amber", true],
-  asked: ["amber"], approved: ["amber"], rejected: ["red", true], retry: ["red", true], compaction: ["violet"],
-};
 const COLOURS = ["ink", "soft", "line", "edge", "panel", "tint", "accent", "violet", "amber", "red", "blue", "sky", "waiting"];
 
 export class LanesView {
@@ -37,10 +32,10 @@ export class LanesView {
     this.tip = h("div", { class: "tip", hidden: true });
     this.scroller = h("div", { class: "lanes", part: "lanes", tabindex: 0, role: "group", "aria-label": "Lanes" }, h("div", { class: "lanes-sheet" }, this.canvas, this.cursor), this.spacer);
     this.root = h("div", { class: "stage" }, this.scroller, this.tip);
-    /** @type {EventLog | undefined} */
+    /** @type {InspectorLog | undefined} */
     this.log = undefined;
     this.axis = new Axis([]);
-    /** What the axis was made of. @type {{ log: EventLog | undefined, runs: number }} */
+    /** What the axis was made of. @type {{ log: InspectorLog | undefined, runs: number }} */
     this.axisOf = { log: undefined, runs: 0 };
     /** What is in sight of the line: all of it, unless somebody zoomed. @type {{ from: number, to: number } | undefined} */
     this.zoomed = undefined;
@@ -65,7 +60,7 @@ export class LanesView {
     this.scroller.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
   }
 
-  /** @param {EventLog | undefined} log */
+  /** @param {InspectorLog | undefined} log */
   show(log) {
     this.log = log;
     this.zoomed = undefined;
@@ -125,7 +120,7 @@ export class LanesView {
     return { from: begin, to: begin + wholeLength(reached - begin, growing) };
   }
 
-  /** From when on times are told: the begin of the run, or of everything. @param {EventLog} log */
+  /** From when on times are told: the begin of the run, or of everything. @param {InspectorLog} log */
   zeroOf(log) {
     return (this.isOneRun && log.lanes.runs[this.runIndex()]?.start) || log.lanes.from;
   }
@@ -331,7 +326,7 @@ export class LanesView {
     pen.clip();
     let drawnTo = -Infinity;
     for (let index = firstAfter(turns, this.axis.toTime(shown.from)); index < turns.length; index++) {
-      const turn = /** @type {import("../model/lanes.js").Turn} */ (turns[index]);
+      const turn = /** @type {Turn} */ (turns[index]);
       const from = this.x(turn.start);
       if (from > shown.width) break;
       const to = turn.end === Infinity ? this.x(shown.growing ? log?.now() ?? 0 : log?.lanes.to ?? 0) : this.x(turn.end);
@@ -441,7 +436,7 @@ export class LanesView {
     const { x, y } = this.#place(event);
     if (y < 12) {
       const mark = log.lanes.marks.find(({ at }) => Math.abs(this.x(at) - x) < 5);
-      return mark && { title: MARKS[mark.kind], detail: mark.text, start: mark.at, end: mark.at, n: mark.n, x, y: 12 };
+      return mark && { title: markInWords(mark.kind), detail: mark.text, start: mark.at, end: mark.at, n: mark.n, x, y: 12 };
     }
     let top = TOP - this.scroller.scrollTop;
     for (const lane of log.lanes.lanes) {
@@ -487,23 +482,3 @@ export class LanesView {
     this.draw();
   }
 }
-
-/** The index of the first of them that is not over before a time. @param {readonly { end: number }[]} list in order @param {number} time */
-function firstAfter(list, time) {
-  let [low, high] = [0, list.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (/** @type {{ end: number }} */ (list[middle]).end < time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** 4 min, 2 min 30 s, 3 h. @param {number} ms */
-const minutes = (ms) => duration(ms).replace(/ 0 (?:s|min)$/, "");
-
-/** The kind of a span in words. @param {SpanKind} kind */
-export const kindInWords = (kind) => ({ running: "runs", done: "done", failed: "failed", cut: "cut short", asked: "waits for a person", approved: "approved", rejected: "rejected", retry: "waits to retry", compaction: "compaction" })[/** @type {"done"} */ (kind)] ?? inWords(kind);
-
-/** @param {Mark["kind"]} kind */
-export const markInWords = (kind) => MARKS[kind];

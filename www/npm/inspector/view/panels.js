@@ -5,14 +5,14 @@
 import { maskedJson, maskText } from "../model/mask.js";
 import { cost, counted, duration, grouped, inWords, messageText, short, summary } from "../model/words.js";
 import { fill, h, longText, say } from "./dom.js";
-import { kindInWords, markInWords } from "./lanes.js";
 import { RowsInSight } from "./list.js";
+import { kindInWords, markInWords } from "./look.js";
 import { messageElement, openElements } from "./messages.js";
 
 /** @import { InspectorFrame } from "../../inspector.js" */
-/** @import { EventLog } from "../model/log.js" */
+/** @import { InspectorLog } from "../model/log.js" */
 /** @import { Mark, Span, Turn } from "../model/lanes.js" */
-/** @typedef {{ log: EventLog, frame: InspectorFrame }} Shown */
+/** @typedef {{ log: InspectorLog, frame: InspectorFrame }} Shown */
 /** @typedef {{ id: string, name: string, root: HTMLElement, show: (shown: Shown) => void }} Panel */
 
 /** How many messages are drawn at once; there is a button for more. */
@@ -142,7 +142,7 @@ export class EventsPanel {
 
   /** @param {number} index */
   #row(index) {
-    const log = /** @type {EventLog} */ (this.log);
+    const log = /** @type {InspectorLog} */ (this.log);
     const n = log.first + index + 1;
     const event = /** @type {import("../../index.js").AgentEvent} */ (log.event(n));
     return h("div", { class: "row", role: "option", id: `event-${n}`, "aria-selected": n === this.n ? "true" : "false", "aria-setsize": this.rows.count, "aria-posinset": index + 1, onclick: () => this.seek(n) },
@@ -190,12 +190,12 @@ export class TablePanel {
 
   /** @param {number} index */
   #row(index) {
-    const log = /** @type {EventLog} */ (this.log);
+    const log = /** @type {InspectorLog} */ (this.log);
     const row = /** @type {Span | Mark | Turn} */ (log.lanes.rows[index]);
     const { from } = log.lanes;
     const [at, took, what, which] = "lane" in row ? [row.start, row.end === Infinity ? "open" : duration(row.end - row.start), `${row.lane.key.split("\n").slice(0, row.lane.depth).map((name) => `${name} › `).join("")}${row.lane.name}`, `${kindInWords(row.kind)}; ${row.detail}`]
       : "at" in row ? [row.at, "–", markInWords(row.kind), row.text] : [row.end, "–", `turn ${row.index} ends`, inWords(row.reason)];
-    return h("tr", { "aria-rowindex": index + 2 }, h("td", {}, duration(at - from)), h("td", {}, took), h("th", { scope: "row" }, h("button", { type: "button", class: "plain", onclick: () => this.seek(row.n) }, what)), h("td", {}, which));
+    return h("tr", { "aria-rowindex": index + 2 }, h("td", {}, duration(at - from)), h("td", {}, took), h("th", { scope: "row" }, h("button", { type: "button", class: "plain", onclick: () => this.seek(row.n) }, what)), h("td", { title: which }, which));
   }
 
   /** @param {Shown} shown */

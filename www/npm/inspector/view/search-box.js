@@ -4,7 +4,7 @@
 import { grouped } from "../model/words.js";
 import { h, say } from "./dom.js";
 
-/** @import { EventLog } from "../model/log.js" */
+/** @import { InspectorLog } from "../model/log.js" */
 /** @import { Hit } from "../model/search.js" */
 
 const SLICE_MS = 8;
@@ -23,7 +23,7 @@ export class SearchBox {
     /** @type {Hit[]} */
     this.hits = [];
     this.place = -1;
-    /** @type {EventLog | undefined} */
+    /** @type {InspectorLog | undefined} */
     this.log = undefined;
     this.turn = 0;
     this.input.addEventListener("input", () => void this.#search());
@@ -33,7 +33,7 @@ export class SearchBox {
     });
   }
 
-  /** @param {EventLog | undefined} log */
+  /** @param {InspectorLog | undefined} log */
   show(log) {
     this.log = log;
     this.clear();
