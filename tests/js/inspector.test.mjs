@@ -4,10 +4,14 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { brotliCompressSync, constants } from "node:zlib";
+import { build as esbuild } from "esbuild";
+import { build as vite } from "vite";
 import { InspectorLog, TurnwheelInspector } from "../../pkg/inspector.js";
 import { asTest } from "../../www/npm/inspector/model/as-test.js";
 import { Axis } from "../../www/npm/inspector/model/axis.js";
@@ -254,4 +258,32 @@ test("on a server the module can be imported, and the package names it as a side
   const { sideEffects, exports } = JSON.parse(readFileSync(here("../../pkg/package.json"), "utf8"));
   assert.ok(sideEffects.includes("./inspector.js"));
   assert.equal(exports["./inspector"].default, "./inspector.js");
+});
+
+test("a bundle keeps the element where it is imported, and an app that does not import it has none of it", { timeout: 60_000 }, async () => {
+  const folder = here("../out/inspector/app");
+  mkdirSync(join(folder, "node_modules"), { recursive: true });
+  if (!existsSync(join(folder, "node_modules/turnwheel"))) symlinkSync(here("../../pkg"), join(folder, "node_modules/turnwheel"), "dir");
+  writeFileSync(join(folder, "with.js"), 'import "turnwheel/inspector";\nimport { RemoteAgent } from "turnwheel/remote";\ndocument.querySelector("turnwheel-inspector").source = new RemoteAgent({ url: "/agent" });\n');
+  writeFileSync(join(folder, "without.js"), 'import { Agent } from "turnwheel";\nglobalThis.agent = Agent;\n');
+  const bundled = {
+    esbuild: async (/** @type {string} */ file) => (await esbuild({ entryPoints: [join(folder, file)], bundle: true, format: "esm", minify: true, write: false, outdir: folder, splitting: true, preserveSymlinks: true, external: ["*.wasm"] })).outputFiles.map(({ text }) => text).join(""),
+    vite: async (/** @type {string} */ file) => {
+      const built = /** @type {any} */ (await vite({ configFile: false, root: folder, logLevel: "silent", resolve: { preserveSymlinks: true }, build: { write: false, rollupOptions: { input: join(folder, file) } } }));
+      return [built].flat().flatMap(({ output }) => output).map((/** @type {any} */ { code }) => code ?? "").join("");
+    },
+  };
+  for (const [name, bundle] of Object.entries(bundled)) {
+    const [whole, none] = [await bundle("with.js"), await bundle("without.js")];
+    assert.match(whole, /customElements/, `${name} keeps the element`);
+    assert.match(whole, /inspector-lanes-height/);
+    assert.doesNotMatch(none, /turnwheel-inspector|inspector-lanes-height/, `${name} adds nothing to an app without it`);
+  }
+});
+
+test("it is at most 30 KB", async () => {
+  const { outputFiles } = await esbuild({ entryPoints: [here("../../pkg/inspector.js")], bundle: true, format: "esm", minify: true, write: false });
+  const bytes = outputFiles.reduce((sum, { contents }) => sum + brotliCompressSync(contents, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }).length, 0);
+  console.log(`the inspector, minified, with what it shares with the package: ${bytes} bytes after brotli`);
+  assert.ok(bytes < 30_000, `${bytes} bytes`);
 });

@@ -93,7 +93,7 @@ canvas { display: block; width: 100%; cursor: crosshair; touch-action: pan-y; }
 :host([data-wide]) .details { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); grid-template-rows: auto minmax(0, 1fr); gap: 8px 16px; }
 :host([data-wide]) .details > .title { grid-area: 1 / 1; align-self: end; padding: 4px 0 6px; border-bottom: 1px solid var(--i-line); }
 :host([data-wide]) .details > .tabs { grid-area: 1 / 2; }
-:host([data-wide]) .details > .panel { grid-area: 2 / 2; }
+:host([data-wide]) .details > .panel { grid-area: 2 / 2; height: auto; }
 :host([data-wide]) .details > #panel-conversation { grid-area: 2 / 1; }
 .details > .title { display: none; }
 :host([data-wide]) .details > .title { display: block; }
