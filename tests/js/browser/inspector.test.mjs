@@ -3,6 +3,7 @@
 // and for a screen reader. With a folder in SHOTS it leaves screenshots there.
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -317,4 +318,52 @@ test("what a page does with it: the fork, the test, the source that is no source
   assert.match(found.test, /assert\.equal\(text, "Hello\."\)/);
   assert.match(found.refused, /`source` must be an agent, a remote agent, a tape or an InspectorLog, got a number/);
   assert.equal(found.after, 4);
+}));
+
+const noTapes = existsSync(new URL("../../../pkg/tape.js", import.meta.url)) ? false : "this package has no turnwheel/tape";
+
+test("a tape: it is opened from a file, and what is shown at an event is the checkpoint that was taken there live", { timeout: 120_000, skip: noTapes }, () => onPage(async (page) => {
+  const { text, taken } = await page.evaluate(async () => {
+    const { Agent, scripted, tool } = /** @type {any} */ (globalThis);
+    const { record } = await import(/** @type {any} */ ("/pkg/tape.js"));
+    const make = (/** @type {string} */ name, more = {}) => tool({ name, description: name, parameters: { type: "object" }, execute: () => `${name} is done`, ...more });
+    const model = scripted([{ thinking: "Hm.", text: ["I ", "look."], toolCalls: [{ callId: "a", toolName: "add" }, { callId: "b", toolName: "pay" }] }, { text: ["All ", "done."] }, "And more."]);
+    const agent = new Agent({ model, tools: [make("add"), make("pay", { requiresApproval: true })], systemPrompt: "Be brief." });
+    const recorder = await record(agent);
+    /** @type {any[]} */
+    const taken = [];
+    agent.subscribe((/** @type {any} */ event) => {
+      taken.push({ type: event.type, messages: JSON.parse(JSON.stringify(agent.messages)), questions: agent.pendingQuestions.map(({ id }) => id) });
+      if (event.type === "tool_approval_requested") setTimeout(() => agent.resolve(event.id, "approve"));
+    });
+    await agent.prompt("Go");
+    recorder.note("half of it");
+    await agent.prompt("Go on");
+    recorder.stop();
+    return { text: recorder.toText(), taken };
+  });
+  await page.setInputFiles("turnwheel-inspector input[type=file]", { name: "run.tape", mimeType: "application/jsonl", buffer: Buffer.from(text) });
+  await page.waitForFunction((count) => /** @type {any} */ (globalThis).inspector.end === count, taken.length);
+  await drawn(page);
+  for (const [index, { type, messages, questions }] of taken.entries()) {
+    await inPage(page, `inspector.n = ${index + 1}`);
+    await drawn(page);
+    const found = await page.evaluate(() => {
+      const { frame, shadowRoot } = /** @type {any} */ (globalThis).inspector;
+      const articles = shadowRoot.querySelectorAll("#panel-conversation .messages > article").length - (frame.streaming ? 1 : 0) - frame.calls.filter((/** @type {any} */ call) => !frame.messages.some((/** @type {any} */ message) => message.callId === call.callId)).length;
+      return { type: frame.event.type, messages: frame.messages, questions: frame.pendingQuestions.map((/** @type {any} */ { id }) => id), articles, hasCheckpoint: frame.checkpoint.version === 1 };
+    });
+    assert.deepEqual(found, { type, messages, questions, articles: messages.length, hasCheckpoint: true }, `at ${index + 1}`);
+  }
+  assert.deepEqual(await inPage(page, "inspector.log.lanes.marks.map(({ kind, text }) => kind + ' ' + text)"), ["said Go", "note half of it", "said Go on"]);
+  await page.click(tab("request"));
+  await drawn(page);
+  assert.match(await page.innerText(panel("request")), /Be brief\.[\s\S]*add, pay/);
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.click("turnwheel-inspector button:has-text('Save')")]);
+  assert.equal(saved.suggestedFilename(), "run.tape");
+  await shot(page, "tape");
+  // What is no tape is said, and what was shown stays.
+  await page.setInputFiles("turnwheel-inspector input[type=file]", { name: "holiday.txt", mimeType: "text/plain", buffer: Buffer.from("sunshine") });
+  await page.waitForFunction(() => /holiday\.txt/.test(/** @type {any} */ (globalThis).inspector.shadowRoot.querySelector("[role=status].hit").textContent));
+  assert.equal(await inPage(page, "inspector.end"), taken.length);
 }));

@@ -5,7 +5,7 @@ import { kindOf, misuse } from "../shared.js";
 import { asTest } from "./model/as-test.js";
 import { grouped, lanesInWords, short, summary } from "./model/words.js";
 import { open } from "./sources.js";
-import { parseTape } from "./tape.js";
+import { parseTape } from "./tape-log.js";
 import { h, say } from "./view/dom.js";
 import { download } from "./view/download.js";
 import { LanesView } from "./view/lanes.js";

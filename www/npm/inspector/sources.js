@@ -3,7 +3,7 @@
 
 import { kindOf, misuse } from "../shared.js";
 import { InspectorLog } from "./model/log.js";
-import { openTape } from "./tape.js";
+import { openTape } from "./tape-log.js";
 
 /** @import { InspectedAgent, InspectorSource } from "../inspector.js" */
 /** What is shown, whether it may still grow, and how to let go of it. @typedef {{ log: InspectorLog, isLive: boolean, toText?: () => string, close: () => void }} Opened */

@@ -4,15 +4,16 @@
 import { misuse } from "../shared.js";
 import { InspectorLog } from "./model/log.js";
 import { isSame } from "./model/requests.js";
+import { messageText } from "./model/words.js";
 
 /** @import { AgentEvent, AgentMessage } from "../index.js" */
 /** @import { InspectorFrame } from "../inspector.js" */
 /** @import { Opened } from "./sources.js" */
 /**
  * What is used of turnwheel/tape.
- * @typedef {{ n: number, at: number } & ({ kind: "event", event: AgentEvent } | { kind: "note", text: string } | { kind: "input", input: any } | { kind: "start" | "reply" | "cancel" | "rule" })} Entry
+ * @typedef {{ n: number, at: number } & ({ kind: "event", event: AgentEvent } | { kind: "note", text: string } | { kind: "input", input: { in?: string, messages?: AgentMessage[], letters?: any[] } } | { kind: "start" | "reply" | "cancel" | "rule" })} Entry
  * @typedef {{ toText(): string, header: object }} TapeLike
- * @typedef {{ seek(n: number): { messages: AgentMessage[], request?: any, checkpoint: any, usage: any, pendingApprovals: any }, entries(): Entry[] }} ReplayLike
+ * @typedef {{ seek(n: number): { messages: AgentMessage[], request?: any, checkpoint: any, usage: any }, entries(): Entry[] }} ReplayLike
  * @typedef {{ replay(tape: TapeLike): ReplayLike, ready(): Promise<void>, Tape: { parse(text: string): TapeLike } }} TapeModule
  */
 
@@ -47,13 +48,20 @@ class TapeLog extends InspectorLog {
     this.known = [];
   }
 
+  /** Notes what was said to the agent, as its tape has it. @param {AgentMessage} message @param {number} at @param {"said" | "steer"} [kind] */
+  say(message, at, kind = "said") {
+    this.said.push({ n: this.end, message });
+    this.mark(kind, messageText(message), at);
+  }
+
   /** @override @param {number} n @returns {InspectorFrame} */
   frame(n) {
     const folded = super.frame(n);
-    const { messages, request, usage, pendingApprovals, checkpoint } = this.replay.seek(folded.n);
+    // The open questions are those of the events: an engine knows of a question before it tells.
+    const { messages, request, usage, checkpoint } = this.replay.seek(folded.n);
     const { known } = this;
     return {
-      ...folded, usage, messageCount: messages.length, messages, checkpoint, pendingQuestions: pendingApprovals,
+      ...folded, usage, messageCount: messages.length, messages, checkpoint,
       message(index) {
         const message = messages[index];
         if (message && !isSame(known[index], message)) known[index] = message;
@@ -86,8 +94,9 @@ function take(log, entry) {
   if (entry.kind === "event") log.push(entry.event, { at });
   else if (entry.kind === "note") log.mark("note", entry.text, at);
   else if (entry.kind === "input") {
-    const kind = entry.input.kind ?? entry.input.input;
-    if (kind === "steer") log.mark("steer", "a message into the run", at);
+    const { in: kind, messages = [], letters = [] } = entry.input;
+    for (const message of messages) log.say(message, at);
+    for (const letter of letters) log.say(letter.message ?? letter, at, "steer");
     if (kind === "abort") log.mark("stop", "stopped", at);
   }
 }
