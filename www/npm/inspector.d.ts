@@ -84,9 +84,9 @@ export interface InspectorFrame {
   messageCount: number;
   message(index: number): AgentMessage | undefined;
   readonly messages: AgentMessage[];
-  readonly request: { n?: number | undefined; model: string; systemPrompt: string; messages: LlmMessage[] } | undefined;
-  /** Only of a tape: what `Agent.restore` takes. */
-  checkpoint?: Checkpoint;
+  readonly request: { n?: number; model: string; systemPrompt: string; messages: LlmMessage[]; tools?: { name: string }[]; options?: object } | undefined;
+  /** Only of a tape: what `Agent.restore` takes. Made when it is read. */
+  readonly checkpoint?: Checkpoint;
 }
 
 /**

@@ -327,8 +327,9 @@ test("a tape: it is opened from a file, and what is shown at an event is the che
     const { Agent, scripted, tool } = /** @type {any} */ (globalThis);
     const { record } = await import(/** @type {any} */ ("/pkg/tape.js"));
     const make = (/** @type {string} */ name, more = {}) => tool({ name, description: name, parameters: { type: "object" }, execute: () => `${name} is done`, ...more });
-    const model = scripted([{ thinking: "Hm.", text: ["I ", "look."], toolCalls: [{ callId: "a", toolName: "add" }, { callId: "b", toolName: "pay" }] }, { text: ["All ", "done."] }, "And more."]);
-    const agent = new Agent({ model, tools: [make("add"), make("pay", { requiresApproval: true })], systemPrompt: "Be brief." });
+    const model = scripted([{ thinking: "Hm.", text: ["I ", "look."], toolCalls: [{ callId: "a", toolName: "add" }, { callId: "b", toolName: "pay" }] }, { text: ["All ", "done."] }, { error: { code: "context_overflow", message: "too long" } }, "And more."]);
+    const compaction = { engine: async (/** @type {any[]} */ messages) => ({ messages: messages.slice(-1), report: { text: "in short" } }) };
+    const agent = new Agent({ model, tools: [make("add"), make("pay", { requiresApproval: true })], systemPrompt: "Be brief.", compaction });
     const recorder = await record(agent);
     /** @type {any[]} */
     const taken = [];

@@ -1,19 +1,20 @@
 // @ts-check
-// A tape as something to look at: it is lived again, and each of its moments is asked of the replay.
+// A tape as something to look at: it is lived again, and what happened is put into a log.
 
 import { misuse } from "../shared.js";
 import { InspectorLog } from "./model/log.js";
-import { isSame } from "./model/requests.js";
 import { messageText } from "./model/words.js";
 
 /** @import { AgentEvent, AgentMessage } from "../index.js" */
 /** @import { InspectorFrame } from "../inspector.js" */
 /** @import { Opened } from "./sources.js" */
+/** @import { Request } from "./model/requests.js" */
 /**
  * What is used of turnwheel/tape.
- * @typedef {{ n: number, at: number } & ({ kind: "event", event: AgentEvent } | { kind: "note", text: string } | { kind: "input", input: { in?: string, messages?: AgentMessage[], letters?: any[] } } | { kind: "start" | "reply" | "cancel" | "rule" })} Entry
+ * @typedef {{ n: number, at: number, messages: number } & ({ kind: "event", event: AgentEvent } | { kind: "note", text: string } | { kind: "input", input: { in?: string, letters?: { message?: AgentMessage }[] } }
+ *   | { kind: "start", name: string, effect: { request?: Request } } | { kind: "reply", reply: any } | { kind: "run" | "cancel" | "rule" })} Entry
  * @typedef {{ toText(): string, header: object }} TapeLike
- * @typedef {{ seek(n: number): { messages: AgentMessage[], request?: any, checkpoint: any, usage: any }, entries(): Entry[] }} ReplayLike
+ * @typedef {{ seek(n: number): { messages: AgentMessage[], checkpoint: any, usage: any }, entries(): Entry[] }} ReplayLike
  * @typedef {{ replay(tape: TapeLike): ReplayLike, ready(): Promise<void>, Tape: { parse(text: string): TapeLike } }} TapeModule
  */
 
@@ -38,42 +39,49 @@ export async function parseTape(text) {
   return (await tapes()).Tape.parse(text);
 }
 
-/** The log of a tape, whose moments are those of its replay. */
+/** How many entries are taken in between two breaths of the page. */
+const SLICE = 500;
+/** A request of the outermost agent; those inside calls have the names of the calls before them. */
+const REQUEST = /^t\d+\/model/;
+
+/** The log of a tape. Only its checkpoints are asked of the replay: they are what nobody can tell from the events. */
 class TapeLog extends InspectorLog {
   /** @param {ReplayLike} replay */
   constructor(replay) {
     super({ limit: Infinity });
     this.replay = replay;
-    /** The messages that were shown last, so that one that is the same stays the same object. @type {AgentMessage[]} */
-    this.known = [];
-  }
-
-  /** Notes what was said to the agent, as its tape has it. @param {AgentMessage} message @param {number} at @param {"said" | "steer"} [kind] */
-  say(message, at, kind = "said") {
-    this.said.push({ n: this.end, message });
-    this.mark(kind, messageText(message), at);
+    const { messages, usage } = replay.seek(0);
+    this.history.note(0, messages, true);
+    this.state.usageBefore = usage;
   }
 
   /** @override @param {number} n @returns {InspectorFrame} */
   frame(n) {
-    const folded = super.frame(n);
-    // The open questions are those of the events: an engine knows of a question before it tells.
-    const { messages, request, usage, checkpoint } = this.replay.seek(folded.n);
-    const { known } = this;
-    return {
-      ...folded, usage, messageCount: messages.length, messages, checkpoint,
-      message(index) {
-        const message = messages[index];
-        if (message && !isSame(known[index], message)) known[index] = message;
-        return message && known[index];
-      },
-      request: request && { n: undefined, ...request },
-    };
+    const { replay } = this;
+    const frame = super.frame(n);
+    return Object.defineProperty(frame, "checkpoint", { get: () => replay.seek(frame.n).checkpoint, enumerable: true });
   }
 }
 
-/** How many entries are taken in between two breaths of the page. */
-const SLICE = 500;
+/**
+ * The histories of a tape. While a history grows, all of its states are beginnings of its last one: it is asked for once.
+ * @param {readonly Entry[]} entries @param {ReplayLike} replay
+ */
+function historiesOf(entries, replay) {
+  /** The last event of each, with the number of its messages. @type {{ n: number, count: number }[]} */
+  const ends = [];
+  let isRewritten = true;
+  for (const entry of entries) {
+    if (entry.kind === "reply" && entry.reply?.kind === "prepared" && entry.reply.as !== "unchanged") isRewritten = true;
+    if (entry.kind !== "event") continue;
+    const last = ends.at(-1);
+    const end = { n: entry.n, count: entry.messages };
+    if (!last || isRewritten || entry.event.type === "context_compacted" || end.count < last.count) ends.push(end);
+    else Object.assign(last, end);
+    isRewritten = false;
+  }
+  return ends.map(({ n }) => ({ n, messages: replay.seek(n).messages }));
+}
 
 /** @param {TapeLike} tape @returns {Promise<Opened>} */
 export async function openTape(tape) {
@@ -81,22 +89,29 @@ export async function openTape(tape) {
   const replayed = replay(tape);
   const log = new TapeLog(replayed);
   const entries = replayed.entries();
+  const histories = historiesOf(entries, replayed);
+  /** @type {AgentMessage[]} */
+  let messages = [];
   for (let index = 0; index < entries.length; index++) {
-    take(log, /** @type {Entry} */ (entries[index]));
+    const entry = /** @type {Entry} */ (entries[index]);
+    if (entry.kind === "event") {
+      if (entry.n > (histories[0]?.n ?? Infinity)) histories.shift();
+      const whole = histories[0]?.messages ?? [];
+      if (messages.length !== entry.messages || messages[0] !== whole[0]) messages = whole.slice(0, entry.messages);
+      log.push(entry.event, { at: entry.at, messages });
+    } else take(log, entry);
     if (index % SLICE === SLICE - 1) await new Promise((resolve) => setTimeout(resolve));
   }
   return { log, isLive: false, toText: () => tape.toText(), close: () => {} };
 }
 
-/** @param {TapeLog} log @param {Entry} entry */
+/** @param {TapeLog} log @param {Entry} entry no event */
 function take(log, entry) {
   const { at } = entry;
-  if (entry.kind === "event") log.push(entry.event, { at });
-  else if (entry.kind === "note") log.mark("note", entry.text, at);
+  if (entry.kind === "note") log.mark("note", entry.text, at);
+  else if (entry.kind === "start" && entry.effect.request && REQUEST.test(entry.name)) log.requests.push(log.end, entry.effect.request);
   else if (entry.kind === "input") {
-    const { in: kind, messages = [], letters = [] } = entry.input;
-    for (const message of messages) log.say(message, at);
-    for (const letter of letters) log.say(letter.message ?? letter, at, "steer");
-    if (kind === "abort") log.mark("stop", "stopped", at);
+    for (const { message } of entry.input.letters ?? []) log.mark("steer", message ? messageText(message) : "", at);
+    if (entry.input.in === "abort") log.mark("stop", "stopped", at);
   }
 }

@@ -93,7 +93,7 @@ export class InspectorLog {
     this.state.take(event);
     this.lanes.push(event, time, n);
     this.#noteHistory(n, time, event, messages);
-    this.events.push(event.type === "before_llm_call" ? this.requests.push(n, event) : event);
+    this.events.push(event.type === "before_llm_call" ? this.requests.take(n, event) : event);
     this.times.push(time);
     if (this.events.length > this.limit + 2 * KEY_FRAME) this.#forget();
     this.#changed();

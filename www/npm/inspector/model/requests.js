@@ -3,8 +3,9 @@
 
 /** @import { AgentEvent, LlmMessage } from "../../index.js" */
 /** @typedef {Extract<AgentEvent, { type: "before_llm_call" }>} BeforeCall */
-/** A request: its first `shared` messages are those of the one before. @typedef {{ n: number, systemPrompt: string, model: string, shared: number, rest: LlmMessage[] }} Kept */
-/** @typedef {{ n: number, model: string, systemPrompt: string, messages: LlmMessage[] }} Request */
+/** A request without its messages. @typedef {{ model: string, systemPrompt: string, tools?: { name: string }[], options?: object }} About */
+/** A request whose first `shared` messages are those of the one before. @typedef {{ n: number, about: About, shared: number, rest: LlmMessage[] }} Kept */
+/** @typedef {About & { n?: number, messages: LlmMessage[] }} Request */
 
 /** Every so many requests, one is kept whole. */
 const WHOLE = 64;
@@ -17,17 +18,22 @@ export class Requests {
     this.last = [];
   }
 
-  /** @param {number} n @param {BeforeCall} event @returns {BeforeCall} the event without what it repeats */
-  push(n, event) {
+  /** Takes a request out of its event. @param {number} n @param {BeforeCall} event @returns {BeforeCall} the event without what it repeats */
+  take(n, event) {
     const { messages, systemPrompt, model } = event;
+    this.push(n, { messages, systemPrompt, model });
+    return { ...event, systemPrompt: "", messages: /** @type {LlmMessage[]} */ (new Array(messages.length)) };
+  }
+
+  /** @param {number} n @param {Request} request */
+  push(n, { messages, ...about }) {
     let shared = 0;
     while (shared < this.last.length && shared < messages.length && isSame(this.last[shared], messages[shared])) shared++;
     // The messages of the one before stand for those that are the same.
     const list = [...this.last.slice(0, shared), ...messages.slice(shared)];
     const isWhole = this.kept.length % WHOLE === 0;
-    this.kept.push(isWhole ? { n, systemPrompt, model, shared: 0, rest: list } : { n, systemPrompt, model, shared, rest: list.slice(shared) });
+    this.kept.push(isWhole ? { n, about, shared: 0, rest: list } : { n, about, shared, rest: list.slice(shared) });
     this.last = list;
-    return { ...event, systemPrompt: "", messages: /** @type {LlmMessage[]} */ (new Array(messages.length)) };
   }
 
   /** The last request that was sent up to an event. @param {number} n @returns {Request | undefined} */
@@ -35,7 +41,6 @@ export class Requests {
     let index = this.kept.findLastIndex((kept) => kept.n <= n);
     const found = this.kept[index];
     if (!found) return undefined;
-    const { systemPrompt, model } = found;
     /** @type {LlmMessage[][]} */
     const parts = [];
     for (let length = Infinity; ; ) {
@@ -45,7 +50,7 @@ export class Requests {
       if (shared === 0 || index === 0) break;
       index--;
     }
-    return { n: found.n, model, systemPrompt, messages: parts.reverse().flat() };
+    return { ...found.about, n: found.n, messages: parts.reverse().flat() };
   }
 }
 

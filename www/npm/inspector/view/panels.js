@@ -86,9 +86,9 @@ export class RequestPanel {
       if (json.open && json.children.length === 1) json.append(longText(maskedJson({ model, systemPrompt, ...rest, messages }), { most: 20_000, tag: "pre" }));
     });
     this.root.replaceChildren(
-      h("p", { class: "fine" }, n === undefined ? `Sent to ${model}: ${counted(messages.length, "message")}.` : `Sent to ${model} at event ${grouped(n)}: ${counted(messages.length, "message")}.`),
+      h("p", { class: "fine" }, `Sent to ${model} at event ${grouped(n ?? 0)}: ${counted(messages.length, "message")}.`),
       h("p", { class: "head" }, "System prompt"), systemPrompt ? longText(maskText(systemPrompt), { most: 2000 }) : h("p", { class: "nothing" }, "none"),
-      ...("tools" in rest && Array.isArray(rest.tools) ? [h("p", { class: "head" }, "Tools"), h("p", {}, rest.tools.map(({ name }) => name).join(", ") || "none")] : []),
+      ...(rest.tools ? [h("p", { class: "head" }, "Tools"), h("p", {}, rest.tools.map(({ name }) => name).join(", ") || "none")] : []),
       h("p", { class: "head" }, "Messages"), ...(messages.length > last.length ? [h("p", { class: "fine" }, `The last ${last.length} of ${grouped(messages.length)}; all of them are in the JSON.`)] : []),
       h("ol", { class: "sent", start: messages.length - last.length + 1 }, ...last.map((message) => h("li", {}, h("code", {}, message.role), " ", longText(maskText(messageText(message)), { most: 600, tag: "div" })))),
       json,
