@@ -8,7 +8,7 @@ import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
-export const POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'";
+export const POLICY = "script-src 'self' 'wasm-unsafe-eval'; style-src 'self'";
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", ".html": "text/html", ".css": "text/css" };
 const PAGE = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <title>inspector</title><link rel="stylesheet" href="/page.css"><script type="module" src="/tests/js/browser/inspector/page.mjs"></script>

@@ -16,7 +16,7 @@ import { messageElement, openElements } from "./messages.js";
 /** @typedef {{ id: string, name: string, root: HTMLElement, show: (shown: Shown) => void }} Panel */
 
 /** How many messages are drawn at once; there is a button for more. */
-const MESSAGES = 30;
+const MESSAGES = 12;
 const ROW = 26;
 
 export class ConversationPanel {
@@ -34,7 +34,7 @@ export class ConversationPanel {
   }
 
   #more() {
-    this.most += 2 * MESSAGES;
+    this.most += 4 * MESSAGES;
     const { scrollHeight, scrollTop } = this.root;
     if (this.shown) this.show(this.shown);
     this.root.scrollTop = scrollTop + this.root.scrollHeight - scrollHeight;
@@ -182,6 +182,9 @@ export class TablePanel {
   /** @param {(n: number) => void} seek */
   constructor(seek) {
     this.seek = seek;
+    /** What the rows were made of. @type {InspectorLog | undefined} */
+    this.log = undefined;
+    this.end = this.length = -1;
     this.body = h("tbody");
     this.table = h("table", {}, h("caption", {}, "The lanes as a table"), h("thead", {}, h("tr", { "aria-rowindex": 1 }, ...["From", "Took", "What", "Which"].map((name) => h("th", { scope: "col" }, name)))), this.body);
     this.root = h("div", { class: "panel scrolls", tabindex: 0 }, this.table);
@@ -200,9 +203,11 @@ export class TablePanel {
 
   /** @param {Shown} shown */
   show({ log }) {
-    this.log = log;
-    this.table.setAttribute("aria-rowcount", String(log.lanes.rows.length + 1));
-    // Spans that were open may have ended.
-    this.rows.show(log.lanes.rows.length, true);
+    const { length } = log.lanes.rows;
+    // Spans that were open may have ended, or changed their places.
+    const isOther = this.log !== log || this.end !== log.end || this.length !== length;
+    Object.assign(this, { log, end: log.end, length });
+    this.table.setAttribute("aria-rowcount", String(length + 1));
+    this.rows.show(length, isOther);
   }
 }
