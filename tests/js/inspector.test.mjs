@@ -210,6 +210,21 @@ test("idle time between runs is cut out, all but a moment; within runs every tim
   for (const time of [0, 1000, 1_800_000, 3_601_000, 3_602_050, 3_603_000]) assert.ok(Math.abs(axis.toTime(axis.toLine(time)) - time) < 1e-3, String(time));
 });
 
+test("a run that was interrupted and goes on is one run, without the time in which it lay", () => {
+  const log = new InspectorLog();
+  const push = (/** @type {any} */ event, /** @type {number} */ at) => log.push({ runId: "r", ...event }, { at });
+  push({ type: "agent_start" }, 1_000);
+  push({ type: "turn_start", turnIndex: 0 }, 1_001);
+  push({ type: "message_start" }, 1_500);
+  push({ type: "run_resumed", turnIndex: 0, pendingApprovals: [], runningTools: [] }, 901_000);
+  push({ type: "message_start" }, 901_200);
+  push({ type: "agent_end", messages: [], stopReason: "completed", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, turns: 1 }, 902_000);
+  push({ type: "agent_start" }, 990_000);
+  assert.deepEqual(log.lanes.runs.map(({ start, end, n }) => [start, end, n]), [[1_000, 902_000, 1], [990_000, Infinity, 7]]);
+  assert.deepEqual(log.lanes.parts.map(({ start, end }) => [start, end]), [[1_000, 1_500], [901_000, 902_000], [990_000, Infinity]]);
+  assert.equal(new Axis(log.lanes.parts).toLine(902_000) - 1_000, 500 + 300 + 1_000);
+});
+
 test("what looks like a key is not drawn", () => {
   const shown = maskedJson({ "x-api-key": "abc", text: "use sk-0123456789abcdefghij or Bearer abcdefghij.klm", authorization: "Basic x" });
   for (const secret of ["abc\"", "0123456789", "abcdefghij", "Basic"]) assert.ok(!shown.includes(secret), shown);

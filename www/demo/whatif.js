@@ -11,6 +11,7 @@ import { duration, textOf } from "./trace.js";
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
 /** @typedef {import("../npm/index.js").AgentMessage} AgentMessage */
 /** @typedef {import("../npm/index.js").AgentOptions} AgentOptions */
+/** @typedef {import("../npm/index.js").Usage} Usage */
 /** @typedef {import("../npm/inspector.js").InspectorLog} InspectorLog */
 /** @typedef {import("../npm/inspector.js").TurnwheelInspector} Inspector */
 /** @typedef {import("./engine.js").Turnwheel} Turnwheel */
@@ -66,6 +67,12 @@ function withResult(value, callId, text) {
   const event = /** @type {any} */ (value);
   if (event.type === "tool_execution_end" && event.callId === callId) return /** @type {Value} */ ({ ...event, result: change(event.result), isError: false });
   return event.type === "turn_end" ? { ...event, toolResults: event.toolResults.map(change) } : value;
+}
+
+/** What the past used, and what came after. @param {Usage} past @param {Usage} rest @returns {Usage} */
+function sumOf(past, rest) {
+  const sum = (/** @type {"input" | "output" | "cacheRead" | "cacheWrite" | "total"} */ name) => past[name] + rest[name];
+  return { ...rest, input: sum("input"), output: sum("output"), cacheRead: sum("cacheRead"), cacheWrite: sum("cacheWrite"), total: sum("total") };
 }
 
 export class WhatIf {
@@ -216,10 +223,11 @@ export class WhatIf {
    */
   #goOn(agent, log, { begin, turns }) {
     this.agent = agent;
+    const { usage: used } = log.frame(log.end);
     const startedAt = Date.now();
     agent.subscribe((event) => {
       if (event.type === "agent_start" || this.agent !== agent) return;
-      const moved = "turnIndex" in event ? { ...event, turnIndex: event.turnIndex + turns } : event;
+      const moved = "turnIndex" in event ? { ...event, turnIndex: event.turnIndex + turns } : event.type === "agent_end" ? { ...event, usage: sumOf(used, event.usage) } : event;
       log.push(/** @type {AgentEvent} */ (moved), { at: begin + (Date.now() - startedAt), messages: agent.messages });
     });
     agent.continue().result.then(({ error }) => {

@@ -667,6 +667,7 @@ await check("reloaded in mid-answer and while tools run, the run comes to its en
   assert.match(await answer(page), /391[\s\S]*Oslo[\s\S]*\d\d:\d\d/);
   if (!inWorker) assert.deepEqual((await page.innerText(by("messages"))).match(/The page was reloaded.*/g), ["The page was reloaded 2 times; the run goes on."]);
   assert.equal(await page.textContent(by("usage-turns")), "2");
+  assert.deepEqual(await ofInspector(page, `[log.lanes.runs.length, log.frame(log.end).messages.map(({ role }) => role).join()]`), [1, "user,assistant,tool_result,tool_result,assistant"], "it is one run in the timeline too");
 }, { hold: 4 });
 
 await check("a key is not remembered with the run: it waits until somebody says who goes on", async (page) => {

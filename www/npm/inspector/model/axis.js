@@ -10,13 +10,13 @@ const SCALES = [2, 3, 4, 6, 8, 12, 16, 24, 32, 45, 60, 90, 120, 180, 300, 600, 1
 /** @typedef {{ from: number, to: number, cut: number, before: number }} Gap `cut`: what is left out of it; `before`: of those before it */
 
 export class Axis {
-  /** @param {readonly { start: number, end: number }[]} runs in order */
-  constructor(runs) {
+  /** @param {readonly { start: number, end: number }[]} parts when it ran, in order */
+  constructor(parts) {
     /** @type {Gap[]} */
     this.gaps = [];
     let before = 0;
-    runs.forEach(({ start }, index) => {
-      const from = runs[index - 1]?.end ?? start;
+    parts.forEach(({ start }, index) => {
+      const from = parts[index - 1]?.end ?? start;
       const cut = Math.max(0, start - from - BREAK_MS);
       if (cut > 0) this.gaps.push({ from, to: start, cut, before });
       before += cut;

@@ -173,8 +173,10 @@ export class Lanes {
     this.rows = [];
     /** Of the outermost agent. @type {Turn[]} */
     this.turns = [];
-    /** The runs of the outermost agent, and thereby the idle times between them. @type {{ start: number, end: number, n: number, last: number }[]} */
+    /** The runs of the outermost agent. @type {{ start: number, end: number, n: number }[]} */
     this.runs = [];
+    /** When it ran: a run that was interrupted and resumed has several parts. What is between them is idle time. @type {{ start: number, end: number, last: number }[]} */
+    this.parts = [];
     /** @type {Mark[]} */
     this.marks = [];
     /** The times of the first and the last event. */
@@ -204,13 +206,17 @@ export class Lanes {
 
   /** @param {AgentEvent} event @param {number} at @param {number} n */
   #pushRun({ type }, at, n) {
-    const run = this.runs.at(-1);
-    if (run && type === "agent_end") run.end = at;
-    // A run that was cut off, and goes on after a while, goes on in the picture without that while.
-    else if (!run || run.end !== Infinity || type === "agent_start" || type === "run_resumed") {
-      if (run?.end === Infinity) run.end = run.last;
-      this.runs.push({ start: at, end: Infinity, n, last: at });
-    } else run.last = at;
+    const [run, part] = [this.runs.at(-1), this.parts.at(-1)];
+    const isOther = !run || !part || run.end !== Infinity || type === "agent_start";
+    if (isOther && run && part && run.end === Infinity) run.end = part.last;
+    if (isOther) this.runs.push({ start: at, end: Infinity, n });
+    if (isOther || type === "run_resumed") {
+      if (part?.end === Infinity) part.end = part.last;
+      this.parts.push({ start: at, end: Infinity, last: at });
+    }
+    const [open, running] = [this.runs.at(-1), this.parts.at(-1)];
+    if (running) running.last = at;
+    if (type === "agent_end" && open && running) open.end = running.end = at;
   }
 
   /** @param {MarkKind} kind @param {string} text @param {number} at @param {number} n */
@@ -288,6 +294,8 @@ export class Lanes {
     this.marks = this.marks.filter((mark) => mark.n >= n);
     const [first] = this.rows;
     this.from = first === undefined ? this.to : "at" in first ? first.at : first.start;
-    this.runs = this.runs.filter((run) => run.end >= this.from);
+    const isLater = (/** @type {{ end: number }} */ { end }) => end >= this.from;
+    this.runs = this.runs.filter(isLater);
+    this.parts = this.parts.filter(isLater);
   }
 }

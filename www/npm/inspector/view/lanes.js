@@ -35,8 +35,8 @@ export class LanesView {
     /** @type {InspectorLog | undefined} */
     this.log = undefined;
     this.axis = new Axis([]);
-    /** What the axis was made of. @type {{ log: InspectorLog | undefined, runs: number }} */
-    this.axisOf = { log: undefined, runs: 0 };
+    /** What the axis was made of. @type {{ log: InspectorLog | undefined, parts: number }} */
+    this.axisOf = { log: undefined, parts: 0 };
     /** What is in sight of the line: all of it, unless somebody zoomed. @type {{ from: number, to: number } | undefined} */
     this.zoomed = undefined;
     this.shown = { from: 0, to: 1, left: EDGE, width: 0, height: 0, growing: false };
@@ -139,9 +139,9 @@ export class LanesView {
     const { log, scroller, canvas } = this;
     const width = scroller.clientWidth;
     if (width === 0) return;
-    if (log && (this.axisOf.runs !== log.lanes.runs.length || this.axisOf.log !== log)) {
-      this.axis = new Axis(log.lanes.runs);
-      this.axisOf = { log, runs: log.lanes.runs.length };
+    if (log && (this.axisOf.parts !== log.lanes.parts.length || this.axisOf.log !== log)) {
+      this.axis = new Axis(log.lanes.parts);
+      this.axisOf = { log, parts: log.lanes.parts.length };
     }
     const lanes = log?.lanes.lanes ?? [];
     const isWide = width >= WIDE;
