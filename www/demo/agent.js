@@ -23,6 +23,8 @@ export function agentOptions(turnwheel, { choice, inFlight }, { pace, rename }) 
     model: modelOf(turnwheel, choice, () => Math.min(1, pace())),
     systemPrompt: SYSTEM_PROMPT,
     tools: demoTools({ tool: turnwheel.tool, pace, rename }),
+    // The inspector shows each request as it was sent.
+    includeRequests: true,
     // Calls that need no approval do not wait for those that do.
     gate: /** @type {const} */ ("prefix"),
     // Immediate, so that the page's one slow tool can be cut short.

@@ -8,15 +8,16 @@ import { Chooser } from "./chooser.js";
 import { Conversation } from "./conversation.js";
 import { byId, h } from "./dom.js";
 import { eventsOf } from "./elsewhere.js";
-import { loadInPage, loadStores } from "./engine.js";
+import { loadInPage, loadInspector, loadStores } from "./engine.js";
+import { Heard } from "./heard.js";
 import { Memory } from "./memory.js";
-import { isRemote, nameOf, rowOf, whereOf } from "./models.js";
+import { isRemote, nameOf, modelsToTry, rowOf, whereOf } from "./models.js";
 import { Place } from "./place.js";
 import { LABEL } from "./rehearsal.js";
 import { suggestionsFor, EXAMPLES } from "./suggestions.js";
-import { Timeline } from "./timeline.js";
 import { Trace, duration } from "./trace.js";
 import { UsageView } from "./usage.js";
+import { WhatIf } from "./whatif.js";
 
 /** @typedef {import("../npm/index.js").Agent} Agent */
 /** @typedef {import("../npm/index.js").AgentMessage} AgentMessage */
@@ -26,9 +27,10 @@ import { UsageView } from "./usage.js";
 /** @typedef {import("./models.js").Choice} Choice */
 
 class App {
-  /** @param {Turnwheel} turnwheel @param {Memory} memory */
-  constructor(turnwheel, memory) {
+  /** @param {Turnwheel} turnwheel @param {Memory} memory @param {import("./engine.js").InspectorModule} inspection */
+  constructor(turnwheel, memory, { InspectorLog }) {
     this.turnwheel = turnwheel;
+    this.InspectorLog = InspectorLog;
     this.memory = memory;
     /** The recorded time while the page replays what it showed before. @type {number | undefined} */
     this.replayTime = undefined;
@@ -52,7 +54,12 @@ class App {
     this.history = undefined;
     this.usage = new UsageView();
     this.announcer = new Announcer(byId("live", HTMLElement));
-    this.timeline = new Timeline(byId("picture", HTMLElement), byId("table", HTMLElement));
+    this.inspector = /** @type {import("../npm/inspector.js").TurnwheelInspector} */ (byId("inspector", HTMLElement));
+    /** Everything that happened, for the inspector, and the history that goes with it. */
+    this.events = new InspectorLog();
+    this.heard = new Heard();
+    this.inspector.source = this.events;
+    this.whatIf = new WhatIf({ turnwheel, InspectorLog, log: () => this.events, howToGoOn: () => this.#whatIf() });
     this.conversation = new Conversation(byId("messages", HTMLElement), {
       now: () => this.#now(),
       announce: (text) => void (this.replayTime === undefined && this.announcer.say(text)),
@@ -62,7 +69,6 @@ class App {
     this.chooser = new Chooser((choice) => this.#useModel(choice));
     /** @type {Trace[]} one per run */
     this.traces = [];
-    this.shown = -1;
     /** @type {AgentRun | undefined} the run in progress */
     this.run = undefined;
     /** @type {Agent | import("../npm/remote.js").RemoteAgent | undefined} undefined: to be created again, from the last one's checkpoint */
@@ -75,7 +81,6 @@ class App {
     this.isStopped = false;
     this.isOver = false;
     this.isFramed = false;
-    this.drawnAt = 0;
     this.isCalm = matchMedia("(prefers-reduced-motion: reduce)");
   }
 
@@ -98,10 +103,8 @@ class App {
     this.inFlight.addEventListener("change", () => this.#discardAgent());
     this.hold.addEventListener("change", () => this.place.conversation?.pace(this.#pace()));
     await this.place.find();
-    byId("run-before", HTMLButtonElement).addEventListener("click", () => this.#show(this.shown - 1));
-    byId("run-after", HTMLButtonElement).addEventListener("click", () => this.#show(this.shown + 1));
-    byId("as-table", HTMLDetailsElement).addEventListener("toggle", () => this.timeline.describe());
-    new ResizeObserver(() => this.#scheduleDraw()).observe(byId("picture", HTMLElement));
+    this.inspector.addEventListener("turnwheel-fork", ({ detail }) => this.whatIf.open(detail.n));
+    byId("widen", HTMLButtonElement).addEventListener("click", ({ currentTarget }) => this.#widen(/** @type {HTMLElement} */ (currentTarget)));
     byId("examples", HTMLElement).append(...EXAMPLES.map(({ text, shows }) => h("li", {},
       h("button", { type: "button", class: "example", testid: "example", onclick: () => this.#example(text) }, h("span", {}, text), h("small", {}, shows)))));
     this.#useModel(this.chooser.choice);
@@ -161,15 +164,28 @@ class App {
     this.conversation.addPrompt(text);
     this.conversation.begin();
     this.traces.push(new Trace(this.#now()));
-    this.#show(this.traces.length - 1);
+    this.heard.say(text, this.#time());
     this.usage.begin();
   }
 
   /** Shows an event. @param {import("../npm/index.js").AgentEvent} event */
   #showEvent(event) {
     this.traces.at(-1)?.push(event, this.#now());
+    if (event.type === "turn_start" && this.replayTime === undefined && this.agent) this.heard.read(this.agent.messages);
+    this.events.push(event, { at: this.#time(), messages: this.heard.push(event) });
     this.conversation.push(event);
     this.usage.push(event);
+  }
+
+  /** Milliseconds since 1970, of what is shown. */
+  #time() {
+    return performance.timeOrigin + this.#now();
+  }
+
+  /** Marks a moment of the run. @param {"steer" | "follow_up" | "stop"} kind @param {string} text @param {number} at on the page's clock */
+  #mark(kind, text, at) {
+    this.traces.at(-1)?.mark(kind, text, at);
+    this.events.mark(kind, text, performance.timeOrigin + at);
   }
 
   #now() {
@@ -217,7 +233,7 @@ class App {
     const message = this.conversation.addMessage(text, kind);
     const number = this.memory.shown.length;
     this.memory.note({ at: this.#now(), sent: text, kind });
-    this.traces.at(-1)?.mark(kind, text, performance.now());
+    this.#mark(kind, text, performance.now());
     this.#scrollToEnd();
     const receipt = kind === "steer" ? agent.steer(text) : agent.followUp(text);
     this.#save();
@@ -249,7 +265,7 @@ class App {
   #stop() {
     if (!this.run || this.isStopped) return;
     this.isStopped = true;
-    this.traces.at(-1)?.mark("stop", "stopped by you", performance.now());
+    this.#mark("stop", "stopped by you", performance.now());
     this.run.abort(new DOMException("stopped by the user", "AbortError"));
     this.announcer.say("Stopped.");
     this.box.focus({ preventScroll: true });
@@ -268,7 +284,9 @@ class App {
     await this.memory.forget();
     this.conversation.clear();
     this.traces = [];
-    this.#show(-1);
+    this.events = new this.InspectorLog();
+    this.heard = new Heard();
+    this.inspector.source = this.events;
     this.usage.clear();
     byId("welcome", HTMLElement).hidden = false;
     delete document.documentElement.dataset["asked"];
@@ -292,6 +310,20 @@ class App {
     const options = agentOptions(this.turnwheel, settings, { pace: () => this.#pace(), rename: (title) => this.#rename(title) });
     if (this.history) return new Agent({ ...options, messages: [...this.history] });
     return this.checkpoint ? Agent.restore(this.checkpoint, options) : new Agent(options);
+  }
+
+  /** How a run that is lived again goes on: as it is set now, or with another model. What it would do to the page, it does not do. */
+  #whatIf() {
+    const pace = () => Math.min(1, this.#pace());
+    const settings = { choice: this.chooser.choice, inFlight: this.inFlight.value };
+    const options = { ...agentOptions(this.turnwheel, settings, { pace, rename: () => {} }), approval: { mode: /** @type {const} */ ("bypassed") } };
+    return { options, models: modelsToTry(this.turnwheel, this.chooser.choice, pace) };
+  }
+
+  /** Gives the inspector more of the page, or less. @param {HTMLElement} button */
+  #widen(button) {
+    const isWide = document.documentElement.toggleAttribute("data-wide");
+    button.setAttribute("aria-pressed", String(isWide));
   }
 
   #pace() {
@@ -353,11 +385,15 @@ class App {
   #replay() {
     /** @type {Map<number, ReturnType<Conversation["sent"]>>} */
     const messages = new Map();
+    const heardIn = this.#heardByTurn();
+    let prompts = 0;
     this.memory.shown.forEach(({ at, said, sent, kind, heard, event }, number) => {
       this.replayTime = at;
       if (said !== undefined) this.#begin(said);
+      if (said !== undefined) prompts += 1;
+      if (event?.type === "turn_start") for (const text of heardIn.get(`${prompts} ${event.turnIndex}`) ?? []) this.heard.say(text, this.#time());
       if (sent !== undefined && kind) messages.set(number, this.conversation.addMessage(sent, kind));
-      if (sent !== undefined && kind) this.traces.at(-1)?.mark(kind, sent, at);
+      if (sent !== undefined && kind) this.#mark(kind, sent, at);
       if (heard) messages.get(heard[0])?.markDelivered(heard[1]);
       if (heard) messages.delete(heard[0]);
       if (event) this.#showEvent(event);
@@ -365,6 +401,20 @@ class App {
     });
     this.replayTime = undefined;
     for (const message of messages.values()) this.traces.at(-1)?.stopReason === undefined ? message.markKept() : message.markLost("not delivered, the run is over");
+  }
+
+  /** What was sent into the runs, by the run and the turn that read it. */
+  #heardByTurn() {
+    /** @type {Map<string, string[]>} */
+    const texts = new Map();
+    let prompts = 0;
+    for (const { said, heard } of this.memory.shown) {
+      if (said !== undefined) prompts += 1;
+      if (!heard) continue;
+      const key = `${prompts} ${heard[1]}`;
+      texts.set(key, [...(texts.get(key) ?? []), this.memory.shown[heard[0]]?.sent ?? ""]);
+    }
+    return texts;
   }
 
   /**
@@ -514,17 +564,6 @@ class App {
     }
   }
 
-  /** @param {number} index */
-  #show(index) {
-    this.shown = index;
-    this.timeline.show(this.traces[index]);
-    byId("pager", HTMLElement).hidden = this.traces.length < 2;
-    byId("run-which", HTMLElement).textContent = `run ${index + 1} of ${this.traces.length}`;
-    byId("run-before", HTMLButtonElement).disabled = index <= 0;
-    byId("run-after", HTMLButtonElement).disabled = index >= this.traces.length - 1;
-    this.#scheduleDraw();
-  }
-
   /** Draws in the next animation frame, once for all events before it. */
   #scheduleDraw() {
     if (this.isFramed) return;
@@ -542,13 +581,8 @@ class App {
     const wasAtEnd = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
     const changed = this.conversation.draw(now);
     if (changed && wasAtEnd) this.#scrollToEnd();
-    const trace = this.traces[this.shown];
-    this.timeline.draw(now);
+    const trace = this.traces.at(-1);
     byId("elapsed", HTMLElement).textContent = trace ? duration(trace.endedAt ?? now - trace.startedAt) : "";
-    if (!this.run || (byId("as-table", HTMLDetailsElement).open && now - this.drawnAt > 500)) {
-      this.timeline.describe();
-      this.drawnAt = now;
-    }
   }
 
   #scrollToEnd() {
@@ -557,8 +591,8 @@ class App {
 }
 
 try {
-  const [turnwheel, stores] = await Promise.all([loadInPage(), loadStores()]);
-  await new App(turnwheel, new Memory(stores)).start();
+  const [turnwheel, stores, inspection] = await Promise.all([loadInPage(), loadStores(), loadInspector()]);
+  await new App(turnwheel, new Memory(stores), inspection).start();
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   byId("messages", HTMLElement).append(h("div", { class: "failure", role: "alert" }, h("strong", {}, "The package could not be loaded."),

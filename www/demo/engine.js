@@ -12,6 +12,14 @@ export function loadStores() {
   return import("./pkg/stores.js");
 }
 
+/** @typedef {typeof import("../npm/inspector.js")} InspectorModule */
+
+/** Defines <turnwheel-inspector>. @returns {Promise<InspectorModule>} */
+export function loadInspector() {
+  // @ts-ignore: built, not checked in
+  return import("./pkg/inspector.js");
+}
+
 /** @returns {Promise<typeof import("../npm/remote.js")>} */
 export function loadRemote() {
   // @ts-ignore: built, not checked in

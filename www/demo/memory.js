@@ -51,6 +51,8 @@ export class Memory {
   note(entry) {
     const last = this.shown.at(-1);
     const { event } = entry;
+    // A request repeats the conversation: it is looked at while the page lives, and not stored.
+    if (event?.type === "before_llm_call") return;
     if (event?.type === "message_update" && last?.event?.type === "message_update" && last.event.delta.contentIndex === event.delta.contentIndex) {
       const { delta } = last.event;
       last.event = { ...event, delta: { ...event.delta, delta: delta.delta + event.delta.delta } };

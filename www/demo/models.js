@@ -76,6 +76,17 @@ export function modelOf(turnwheel, choice, pace) {
   return WIRES[rowOf(choice.row).wire](turnwheel, choice, pace);
 }
 
+/**
+ * Models that could go on with a run: the one that is chosen, the rehearsal, and the rehearsal in few words.
+ * @param {Turnwheel} turnwheel @param {Choice} choice @param {() => number} pace @returns {{ name: string, model: Model }[]}
+ */
+export function modelsToTry(turnwheel, choice, pace) {
+  const stream = rehearsal({ pace });
+  const brief = turnwheel.custom("rehearsal-in-few-words", (request, context) => stream({ ...request, systemPrompt: "Be brief." }, context));
+  const chosen = isRemote(rowOf(choice.row)) ? [{ name: nameOf(choice), model: modelOf(turnwheel, choice, pace) }] : [];
+  return [...chosen, { name: "Rehearsal, in few words", model: brief }, { name: "Rehearsal", model: turnwheel.custom("rehearsal", stream) }];
+}
+
 /** A name for the choice, in one line. @param {Choice} choice */
 export function nameOf(choice) {
   const row = rowOf(choice.row);

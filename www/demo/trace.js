@@ -1,6 +1,6 @@
 // @ts-check
-// When what happened in a run: its events, folded into turns, answers and calls with their times. The page
-// draws this as a picture, the terminal as rows of blocks.
+// When what happened in a run: its events, folded into turns, answers and calls with their times. The terminal draws this
+// as rows of blocks; the page, whose picture is the inspector's, has its times and suggestions from it.
 
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
 /** @typedef {import("../npm/index.js").ToolResultMessage} ToolResultMessage */

@@ -78,6 +78,11 @@ async function shot(page, name) {
   if (folder) await page.screenshot({ path: join(folder, `${place}-${name}.png`) });
 }
 
+/** What the timeline shows, asked of the inspector. @param {Page} page @param {string} code */
+const ofInspector = (page, code) => page.evaluate(`((log) => ${code})(document.querySelector("#inspector").log)`);
+const marks = (/** @type {Page} */ page, /** @type {string} */ kind) => ofInspector(page, `log.lanes.marks.filter((mark) => mark.kind === "${kind}").length`);
+const inspected = (/** @type {string} */ selector) => `#inspector ${selector}`;
+
 const by = (/** @type {string} */ testid) => `[data-testid="${testid}"]`;
 const card = (/** @type {string} */ tool, /** @type {string} */ state) => `${by("tool-card")}[data-tool="${tool}"][data-state="${state}"]`;
 
@@ -213,7 +218,8 @@ await check("the question of two parts shows two tools side by side and an answe
   assert.match(await page.innerText(card("calculator", "done")), /17\*23[\s\S]*391/);
   assert.match(await page.innerText(card("clock", "done")), /Oslo[\s\S]*\d\d:\d\d/);
   assert.match(await answer(page), /391[\s\S]*Oslo[\s\S]*\d\d:\d\d/);
-  assert.match(String(await page.getAttribute(by("picture"), "aria-label")), /At most 2 tools at once/);
+  assert.match(String(await page.getAttribute(inspected(".lanes"), "aria-label")), /2 turns\. model \d+, calculator 1, clock 1/);
+  assert.ok(await ofInspector(page, 'log.lanes.byKey.get("tool\\ncalculator").rows[0][0].end > log.lanes.byKey.get("tool\\nclock").rows[0][0].start'), "both ran at the same time");
   assert.equal(await page.locator(by("turn")).count(), 2);
   assert.ok(Number(String(await page.textContent(by("usage-input"))).replace(",", "")) > 100);
   assert.equal(await page.textContent(by("usage-turns")), "2");
@@ -269,7 +275,7 @@ await check("steering reaches a slow run: the tool is cut short, the message hea
   assert.equal(await page.locator(by("bubble-steer")).getAttribute("data-receipt"), "delivered");
   assert.match(await page.locator(by("receipt")).innerText(), /heard in turn 1/);
   assert.match(await answer(page), /Lima[\s\S]*\d\d:\d\d/);
-  assert.equal(await page.locator(".flag.steer").count(), 1, "the picture has a mark");
+  assert.equal(await marks(page, "steer"), 1, "the picture has a mark");
   await shot(page, "steered-light");
 }, { hold: 4 });
 
@@ -295,7 +301,7 @@ await check("stop ends a run at once, by button and by Escape, and the page is r
   await page.waitForSelector('[data-testid="run"][data-state="aborted"]');
   await idle(page);
   await page.waitForSelector(card("count_primes", "cut"));
-  assert.equal(await page.locator(".flag.stop").count(), 1);
+  assert.equal(await marks(page, "stop"), 1);
   assert.equal(await page.locator(by("failure")).count(), 0, "being stopped is no failure");
   await send(page, SLOW);
   await page.waitForSelector(`${by("run")}:last-of-type ${by("turn")}`);
@@ -323,9 +329,11 @@ await check("later questions go on from earlier ones, and New forgets them", asy
   await send(page, "Multiply that by 2");
   await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
   assert.match(await answer(page), /782/);
-  assert.match(String(await page.textContent("#run-which")), /run 2 of 2/);
-  await page.click("#run-before");
-  assert.match(String(await page.textContent("#run-which")), /run 1 of 2/);
+  assert.match(String(await page.textContent(inspected(".which"))), /run 2 of 2/);
+  await page.click(inspected('[aria-label="The run before"]'));
+  await drawn(page);
+  assert.match(String(await page.textContent(inspected(".which"))), /run 1 of 2/);
+  assert.match(await page.innerText(inspected("#panel-conversation")), /17\*23[\s\S]*391/);
   await page.click(by("reset"));
   await page.waitForSelector(by("welcome"));
   assert.equal(await page.locator(by("run")).count(), 0);
@@ -347,19 +355,20 @@ await checkPage("all of it works by keyboard, with the focus in sight", async (p
   await page.focus(".skip");
   /** @type {string[]} */
   const reached = [];
-  for (let presses = 0; presses < 40; presses += 1) {
+  for (let presses = 0; presses < 80; presses += 1) {
     await page.keyboard.press("Tab");
     const focus = await page.evaluate(() => {
-      const element = /** @type {HTMLElement} */ (document.activeElement);
+      let element = /** @type {HTMLElement} */ (document.activeElement);
+      while (element.shadowRoot?.activeElement) element = /** @type {HTMLElement} */ (element.shadowRoot.activeElement);
       const style = getComputedStyle(element);
       const box = element.id === "box" ? getComputedStyle(/** @type {Element} */ (element.closest(".box"))) : style;
-      return { id: element.id || element.dataset["testid"] || element.tagName, visible: box.outlineStyle !== "none" && parseFloat(box.outlineWidth) > 0 };
+      return { id: element.id || element.dataset["testid"] || element.className || element.getAttribute("type") || element.tagName, visible: box.outlineStyle !== "none" && parseFloat(box.outlineWidth) > 0 };
     });
     if (focus.id === "BODY") break;
     assert.ok(focus.visible, `the focus on ${focus.id} cannot be seen`);
     reached.push(focus.id);
   }
-  const wanted = ["choose-model", "log", "example", "box", "picture", "hold", "in-flight"];
+  const wanted = ["choose-model", "log", "example", "box", "widen", "lanes", "tab-conversation", "hold", "in-flight"];
   assert.deepEqual(wanted.filter((id) => reached.includes(id)), wanted, `reached: ${reached.join(", ")}`);
   assert.deepEqual([...wanted].sort((a, b) => reached.indexOf(a) - reached.indexOf(b)), wanted, "in the order of the page");
 
@@ -385,11 +394,13 @@ await checkPage("all of it works by keyboard, with the focus in sight", async (p
   await page.keyboard.press("ArrowUp");
   assert.equal(await page.inputValue(by("box")), "And what time is it in Oslo?", "the arrow brings the last message back");
 
-  await page.focus(by("picture"));
-  await page.keyboard.press("ArrowRight");
-  const first = await page.innerText(by("tip"));
-  await page.keyboard.press("ArrowRight");
-  assert.notEqual(await page.innerText(by("tip")), first);
+  await page.focus(inspected(".lanes"));
+  await page.keyboard.press("ArrowLeft");
+  await drawn(page);
+  const first = await page.innerText(inspected(".now"));
+  await page.keyboard.press("ArrowLeft");
+  await drawn(page);
+  assert.notEqual(await page.innerText(inspected(".now")), first);
 }, { hold: 4 });
 
 await checkPage("a screen reader hears sentences, not tokens", async (page) => {
@@ -408,6 +419,88 @@ await checkPage("a screen reader hears sentences, not tokens", async (page) => {
   assert.equal(await page.locator('[data-testid="messages"] [aria-live]').count(), 0, "the growing text itself is not live");
 });
 
+await check("the slider goes back to any moment: what was said by then, and the request as it was sent", async (page) => {
+  await full(page);
+  await send(page, TWO_PARTS);
+  await idle(page);
+  const slider = inspected("input[type=range]");
+  await page.focus(slider);
+  await page.keyboard.press("Home");
+  await drawn(page);
+  assert.match(await page.innerText(inspected(".now")), /^0 of /);
+  const moments = await ofInspector(page, `Array.from({ length: log.end + 1 }, (_, n) => log.frame(n)).map(({ n, messages, request, phase, isRunning }) => ({ n, phase, isRunning, roles: messages.map(({ role }) => role).join(), request: request && request.messages.length }))`);
+  const all = /** @type {any[]} */ (moments);
+  assert.deepEqual([...new Set(all.map(({ roles }) => roles))], ["", "user", "user,assistant", "user,assistant,tool_result,tool_result", "user,assistant,tool_result,tool_result,assistant"].slice(all[0].roles === "" ? 0 : 1));
+  assert.deepEqual([...new Set(all.map(({ request }) => request))], [undefined, 1, 4]);
+  const running = all.find(({ phase }) => phase === "running tools");
+  await page.evaluate((n) => void (/** @type {any} */ (document.querySelector("#inspector")).n = n), running.n);
+  await drawn(page);
+  assert.match(await page.innerText(inspected(".facts")), /running tools/);
+  assert.match(await page.innerText(inspected("#panel-conversation")), /What is 17\*23[\s\S]*runs/);
+  assert.doesNotMatch(await page.innerText(inspected("#panel-conversation")), /Here is what came back/);
+  await page.click(inspected("#tab-request"));
+  await drawn(page);
+  assert.match(await page.innerText(inspected("#panel-request")), /You are the agent of a small demonstration[\s\S]*What is 17\*23/);
+  await page.fill(inspected("input[type=search]"), "came back:");
+  await page.waitForFunction(() => /[1-9]\d* found/.test(/** @type {any} */ (document.querySelector("#inspector")).shadowRoot.querySelector(".hits").textContent));
+  await page.keyboard.press("Enter");
+  await drawn(page);
+  await page.click(inspected("#tab-conversation"));
+  await drawn(page);
+  assert.match(await page.innerText(inspected("#panel-conversation")), /Here is what came back:/);
+  await shot(page, "back-light");
+});
+
+await check("what if a tool had said something else: the run goes on for real, and both endings stand side by side", async (page) => {
+  await full(page);
+  await send(page, "Convert 26.2 miles to km, then divide that by 4.5");
+  await idle(page);
+  const moment = await ofInspector(page, `Array.from({ length: log.end }, (_, n) => n + 1).find((n) => log.event(n).type === "tool_execution_end")`);
+  await page.evaluate((n) => void (/** @type {any} */ (document.querySelector("#inspector")).n = n), moment);
+  await page.click(inspected("[part=fork]"));
+  assert.match(await page.inputValue(by("what-if-text")), /26\.2 mi/);
+  assert.ok(await page.isDisabled(by("what-if-go")), "nothing is changed yet");
+  await page.fill(by("what-if-text"), "26.2 mi = 100 km");
+  await page.click(by("what-if-go"));
+  await page.waitForSelector(`${by("ending-other-part")}[data-state="over"]`);
+  await drawn(page);
+  assert.match(await page.innerText(by("ending-was")), /42\.16[\s\S]*9\.36/);
+  assert.match(await page.innerText(by("ending-other")), /100 km[\s\S]*22\.2/, "the tool after it really ran with the other number");
+  assert.match(await page.innerText(by("ending-name")), /convert_units had said/);
+  const other = /** @type {any} */ (await page.evaluate(() => {
+    const { log } = /** @type {any} */ (document.querySelector("#ending-other-run"));
+    return { runs: log.lanes.runs.length, turns: log.lanes.turns.map((/** @type {any} */ { index }) => index), roles: log.frame(log.end).messages.map((/** @type {any} */ { role }) => role).join() };
+  }));
+  assert.deepEqual(other, { runs: 1, turns: [0, 1, 2], roles: "user,assistant,tool_result,assistant,tool_result,assistant" });
+  await shot(page, "endings-light");
+  await page.keyboard.press("Escape");
+  // What was asked of the conversation itself is not changed.
+  assert.match(await answer(page), /9\.36/);
+  await send(page, "What were the results so far?");
+  await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+  assert.doesNotMatch(await answer(page), /100 km/);
+});
+
+await check("what if another model had answered, also after the page was reloaded", async (page) => {
+  await full(page);
+  await send(page, TWO_PARTS);
+  await idle(page);
+  await stored(page, "agent_end");
+  await reload(page);
+  await drawn(page);
+  await page.click(inspected("[part=fork]"));
+  await page.check(by("what-if-other"));
+  await page.selectOption(by("what-if-model"), { label: "Rehearsal, in few words" });
+  await page.click(by("what-if-go"));
+  await page.waitForSelector(`${by("ending-other-part")}[data-state="over"]`);
+  await drawn(page);
+  assert.match(await page.innerText(by("ending-was")), /391[\s\S]*In Oslo it is/);
+  assert.doesNotMatch(await page.innerText(by("ending-other")), /In Oslo it is/);
+  assert.match(await page.innerText(by("ending-other")), /391[\s\S]*\d\d:\d\d/);
+  await page.click(by("endings-again"));
+  assert.ok(await page.isVisible(by("what-if-go")));
+});
+
 await checkPage("what is typed is shown as text and never as markup", async (page) => {
   await full(page);
   await send(page, 'call calculator {"expression":"<img src=x onerror=alert(1)>"}');
@@ -420,9 +513,10 @@ await checkPage("the timeline is there in words too", async (page) => {
   await full(page);
   await send(page, TWO_PARTS);
   await idle(page);
-  await page.click(`${by("as-table")} summary`);
-  const table = await page.innerText(by("as-table"));
-  for (const word of ["calculator", "clock", "model, turn 0", "turn 1 ends", "thinking"]) assert.ok(table.includes(word), word);
+  await page.click(inspected("#tab-table"));
+  await drawn(page);
+  const table = await page.innerText(inspected("table"));
+  for (const word of ["calculator", "clock", "turn 0", "turn 1 ends", "thinking"]) assert.ok(table.includes(word), word);
 });
 
 for (const colorScheme of /** @type {("light" | "dark")[]} */ (inWorker ? ["dark"] : ["light", "dark"])) {
@@ -444,9 +538,18 @@ for (const colorScheme of /** @type {("light" | "dark")[]} */ (inWorker ? ["dark
     await send(page, "What time is it in Lima?");
     await full(page);
     await idle(page);
-    await page.click(`${by("as-table")} summary`);
+    await page.click(inspected("#tab-table"));
     await page.click(`${by("thinking")} summary`);
     await accessible(page);
+    await page.click(inspected("[part=fork]"));
+    await accessible(page);
+    await page.fill(by("what-if-text"), "the time is not known");
+    await page.click(by("what-if-go"));
+    await page.waitForSelector(`${by("ending-other-part")}[data-state="over"]`);
+    await drawn(page);
+    await accessible(page);
+    await shot(page, `endings-${colorScheme}`);
+    await page.click(by("endings-close"));
     await shot(page, `steered-${colorScheme}`);
   }, { colorScheme, hold: 4 });
 
@@ -564,6 +667,7 @@ await check("reloaded in mid-answer and while tools run, the run comes to its en
   assert.match(await answer(page), /391[\s\S]*Oslo[\s\S]*\d\d:\d\d/);
   if (!inWorker) assert.deepEqual((await page.innerText(by("messages"))).match(/The page was reloaded.*/g), ["The page was reloaded 2 times; the run goes on."]);
   assert.equal(await page.textContent(by("usage-turns")), "2");
+  assert.deepEqual(await ofInspector(page, `[log.lanes.runs.length, log.frame(log.end).messages.map(({ role }) => role).join()]`), [1, "user,assistant,tool_result,tool_result,assistant"], "it is one run in the timeline too");
 }, { hold: 4 });
 
 await check("a key is not remembered with the run: it waits until somebody says who goes on", async (page) => {

@@ -394,3 +394,27 @@ async function elsewhere(agent: Agent, storage: Parameters<typeof durableObjectE
   return run.toUIMessageStreamResponse(ui);
 }
 void elsewhere;
+
+// ---- looked at
+
+import { InspectorLog, TurnwheelInspector, type InspectedAgent, type InspectedTape, type InspectorCall, type InspectorEvents, type InspectorFrame, type InspectorLogOptions, type InspectorSource, type MarkKind } from "turnwheel/inspector";
+
+function lookAt(agent: Agent, distant: RemoteAgent, tape: InspectedTape) {
+  const inspector: TurnwheelInspector = document.createElement("turnwheel-inspector");
+  const sources: InspectorSource[] = [agent, distant, tape, new InspectorLog()];
+  for (const source of sources) inspector.source = source;
+  const either: InspectedAgent[] = [agent, distant];
+  const options: InspectorLogOptions = { limit: 10 };
+  const log = new InspectorLog(options);
+  for (const one of either) log.follow(one)();
+  const kind: MarkKind = "note";
+  log.mark(kind, "here");
+  const frame: InspectorFrame = log.frame(log.end);
+  const calls: InspectorCall[] = frame.calls;
+  inspector.addEventListener("turnwheel-fork", ({ detail }) => is<InspectorFrame>(detail.frame));
+  const onTest = ({ detail }: InspectorEvents["turnwheel-test"]) => is<string>(detail.text);
+  // @ts-expect-error: no agent
+  inspector.source = 17;
+  return [calls, onTest, new Agent({ model: models[0]!, messages: frame.messages })];
+}
+void lookAt;

@@ -1,0 +1,410 @@
+// @ts-check
+// <turnwheel-inspector> in Chromium, under a strict policy: a live agent, one elsewhere, 20,000 events; by pointer, by keyboard
+// and for a screen reader. With a folder in SHOTS it leaves screenshots there.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { chromium } from "playwright-core";
+import { agentHandler } from "../../../pkg/server.js";
+import { serveWorker } from "../../../www/demo/serve-worker.mjs";
+import { Agent, call, deferred, scripted, testTool } from "../kit.mjs";
+import { startSite } from "./inspector/site.mjs";
+
+/** @typedef {import("playwright-core").Page} Page */
+
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+/** @type {string} */
+const axeSource = createRequire(import.meta.url)("axe-core").source;
+
+const gate = deferred();
+const distant = new Agent({ model: scripted([{ text: ["I look ", "it up."], ...call("search") }, { text: ["It is ", "42."] }]), tools: [testTool("search", () => gate.promise)], includeRequests: true, systemPrompt: "Be brief." });
+const site = await startSite(agentHandler(distant));
+const browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: FLAGS });
+after(async () => {
+  await browser.close();
+  await site.end();
+});
+
+/** Opens the page, and fails if it complains. @param {(page: Page) => Promise<void>} body @param {import("playwright-core").BrowserContextOptions} [options] */
+async function onPage(body, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  /** @type {string[]} */
+  const complaints = [];
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()) && !message.text().includes("404")) complaints.push(message.text());
+  });
+  await page.goto(site.url);
+  await page.waitForSelector("html[data-ready]", { state: "attached" });
+  await body(page);
+  assert.deepEqual(complaints, [], "the page complains");
+  await context.close();
+}
+
+const inPage = (/** @type {Page} */ page, /** @type {string} */ code) => page.evaluate(code);
+const drawn = (/** @type {Page} */ page) => inPage(page, "frames(3)");
+
+/** @param {Page} page @param {string} name */
+async function shot(page, name) {
+  if (process.env["SHOTS"]) await page.screenshot({ path: join(process.env["SHOTS"], `${name}.png`) });
+}
+
+/** @param {Page} page */
+async function accessible(page) {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate((source) => void (0, eval)(source), axeSource);
+  const findings = await page.evaluate(async () => {
+    const { violations } = await /** @type {any} */ (globalThis)["axe"].run(document, { resultTypes: ["violations"] });
+    return violations.map((/** @type {any} */ { id, impact, nodes }) => `${impact} ${id} ${nodes.map((/** @type {any} */ node) => `${node.target.join(" ")}: ${node.failureSummary}`).join("; ")}`);
+  });
+  assert.deepEqual(findings, []);
+}
+
+/** The longest task of the page's main thread during `body`, in milliseconds that the thread really worked. @param {Page} page @param {() => Promise<void>} body */
+async function longestTask(page, body) {
+  const session = await page.context().newCDPSession(page);
+  /** @type {any[]} */
+  const events = [];
+  session.on("Tracing.dataCollected", ({ value }) => void events.push(...value));
+  await session.send("Tracing.start", { transferMode: "ReportEvents", traceConfig: { includedCategories: ["toplevel", "disabled-by-default-devtools.timeline", "__metadata"] } });
+  await body();
+  const complete = new Promise((resolve) => session.once("Tracing.tracingComplete", resolve));
+  await session.send("Tracing.end");
+  await complete;
+  await session.detach();
+  const threads = new Set(events.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain").map(({ pid, tid }) => `${pid} ${tid}`));
+  const tasks = events.filter(({ name, ph, pid, tid }) => ph === "X" && /RunTask$/.test(name) && threads.has(`${pid} ${tid}`));
+  assert.ok(tasks.length > 50, `${tasks.length} tasks were seen`);
+  return Math.max(...tasks.map(({ tdur, dur }) => (tdur ?? dur) / 1000));
+}
+
+/** Drags from one end of an element to the other and back. @param {Page} page @param {string} selector @param {number} [steps] */
+async function drag(page, selector, steps = 60) {
+  const box = /** @type {any} */ (await page.locator(selector).boundingBox());
+  const y = box.y + Math.min(box.height / 2, 60);
+  await page.mouse.move(box.x + box.width - 8, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 8, y, { steps });
+  await page.mouse.move(box.x + box.width / 2, y, { steps: steps / 2 });
+  await page.mouse.up();
+}
+
+const SLIDER = "turnwheel-inspector input[type=range]";
+const tab = (/** @type {string} */ id) => `turnwheel-inspector #tab-${id}`;
+const panel = (/** @type {string} */ id) => `turnwheel-inspector #panel-${id}`;
+
+test("20,000 events: no long task in a drag, whatever panel is open, and few nodes", { timeout: 180_000 }, () => onPage(async (page) => {
+  const end = Number(await inPage(page, "showLongRun(20000)"));
+  assert.ok(end >= 20_000);
+  await drawn(page);
+  await shot(page, "long-all");
+  /** @type {Record<string, number>} */
+  const longest = {};
+  for (const name of ["state", "request", "events", "table"]) {
+    await page.click(tab(name));
+    await drawn(page);
+    for (const where of [SLIDER, "turnwheel-inspector canvas"]) {
+      const before = await inPage(page, "inspector.n");
+      longest[`${name}, ${where.split(" ").at(-1)}`] = await longestTask(page, () => drag(page, where));
+      assert.notEqual(await inPage(page, "inspector.n"), before, "it was dragged");
+    }
+    const nodes = Number(await inPage(page, "inspector.shadowRoot.querySelectorAll('*').length"));
+    assert.ok(nodes < 900, `${nodes} nodes with ${name}`);
+  }
+  await inPage(page, "inspector.lanes.zoom(40)");
+  longest["zoomed"] = await longestTask(page, () => drag(page, SLIDER));
+  await page.click(tab("events"));
+  await drawn(page);
+  await shot(page, "long-zoomed");
+  console.log(`the longest task of a drag, in ms: ${JSON.stringify(longest)}`);
+  for (const [name, ms] of Object.entries(longest)) assert.ok(ms < 50, `${name}: a task of ${ms} ms`);
+}));
+
+test("while 20,000 events are there, a live one costs no long task either, nor does a search", { timeout: 180_000 }, () => onPage(async (page) => {
+  await inPage(page, "showLongRun(20000)");
+  await drawn(page);
+  const ms = await longestTask(page, async () => {
+    await page.evaluate(async () => {
+      const { inspector, frames } = /** @type {any} */ (globalThis);
+      const { log } = inspector;
+      log.push({ type: "agent_start", runId: "2", at: Date.now() });
+      log.push({ type: "turn_start", runId: "2", turnIndex: 0, at: Date.now() });
+      log.push({ type: "message_start", runId: "2", at: Date.now() });
+      for (let i = 0; i < 60; i++) {
+        log.push({ type: "message_update", runId: "2", delta: { type: "text", contentIndex: 0, delta: `word ${i} ` } });
+        await frames(1);
+      }
+    });
+    await page.fill("turnwheel-inspector input[type=search]", "pictures");
+    await page.waitForFunction(() => / found/.test(/** @type {any} */ (globalThis).inspector.shadowRoot.querySelector(".hits").textContent));
+  });
+  console.log(`the longest task of live events and a search, in ms: ${ms}`);
+  assert.ok(ms < 50, `a task of ${ms} ms`);
+}));
+
+test("by keyboard: arrows step, Home and End jump, Page keys go by turns, the search jumps to its hits", { timeout: 120_000 }, () => onPage(async (page) => {
+  const end = Number(await inPage(page, "showLongRun(600)"));
+  const n = async () => Number(await inPage(page, "inspector.n"));
+  for (const where of [SLIDER, "turnwheel-inspector .lanes"]) {
+    await page.focus(where);
+    await page.keyboard.press("Home");
+    assert.equal(await n(), 0);
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await n(), 2);
+    await page.keyboard.press("ArrowLeft");
+    assert.equal(await n(), 1);
+    await page.keyboard.press("End");
+    assert.equal(await n(), end);
+  }
+  await page.keyboard.press("PageUp");
+  await page.keyboard.press("PageUp");
+  await drawn(page);
+  assert.match(String(await page.getAttribute(SLIDER, "aria-valuetext")), /turn_start turn \d+/);
+  await page.click(tab("events"));
+  await page.focus("turnwheel-inspector [role=listbox]");
+  const before = await n();
+  await page.keyboard.press("ArrowDown");
+  await drawn(page);
+  assert.equal(await n(), before + 1);
+  assert.equal(await page.getAttribute("turnwheel-inspector [role=listbox]", "aria-activedescendant"), `event-${before + 1}`);
+  await page.fill("turnwheel-inspector input[type=search]", "pictures");
+  await page.waitForFunction(() => / found/.test(/** @type {any} */ (globalThis).inspector.shadowRoot.querySelector(".hits").textContent));
+  await page.keyboard.press("Enter");
+  assert.match(await page.innerText("turnwheel-inspector .hit mark"), /pictures/);
+  await drawn(page);
+  assert.match(await page.innerText(panel("conversation")), /Leave the pictures out/);
+  // Tabs by their own arrows.
+  await page.focus(tab("events"));
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.getAttribute(tab("table"), "aria-selected"), "true");
+}));
+
+for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+  for (const viewport of [{ width: 1280, height: 800 }, { width: 360, height: 740 }]) {
+    test(`${colorScheme}, ${viewport.width} px: axe finds nothing in any panel, nothing stands outside`, { timeout: 120_000 }, () => onPage(async (page) => {
+      await accessible(page);
+      await inPage(page, "showLongRun(1500)");
+      await inPage(page, "inspector.n = 700; inspector.lanes.zoom(8)");
+      await drawn(page);
+      const background = await page.evaluate(() => getComputedStyle(/** @type {any} */ (globalThis).inspector).backgroundColor);
+      assert.ok(colorScheme === "dark" ? Number(/\d+/.exec(background)?.[0]) < 60 : background === "rgb(255, 255, 255)", background);
+      for (const name of viewport.width > 700 ? ["state", "request", "events", "table"] : ["conversation", "state", "request", "events", "table"]) {
+        await page.click(tab(name));
+        await drawn(page);
+        await accessible(page);
+        await shot(page, `${colorScheme}-${viewport.width}-${name}`);
+        const outside = await page.evaluate(() => {
+          const all = [.../** @type {any} */ (globalThis).inspector.shadowRoot.querySelectorAll("button, input, .panel, canvas, .facts, .now")];
+          return all.filter((element) => element.offsetParent && !element.closest(".tabs, table") && element.getBoundingClientRect().right > innerWidth).map((element) => element.className || element.tagName);
+        });
+        assert.deepEqual(outside, []);
+      }
+    }, { viewport, colorScheme, reducedMotion: "reduce" }));
+  }
+}
+
+test("a live agent: it is followed, looked back at, and what is shown at an event is its checkpoint", { timeout: 120_000 }, () => onPage(async (page) => {
+  const found = await page.evaluate(async () => {
+    const { Agent, inspector, frames, scripted, tool } = /** @type {any} */ (globalThis);
+    const model = scripted([{ thinking: "Hm.", text: ["I ", "look."], toolCalls: [{ callId: "a", toolName: "add", arguments: { a: 1 } }, { callId: "b", toolName: "pay" }] }, { text: ["All ", "<b>done</b>."] }]);
+    const make = (/** @type {string} */ name, more = {}) => tool({ name, description: name, parameters: { type: "object" }, execute: () => `${name} is done`, ...more });
+    const tools = [make("add"), make("pay", { requiresApproval: true })];
+    const agent = new Agent({ model, tools, systemPrompt: "Be brief.", includeRequests: true });
+    inspector.source = agent;
+    /** @type {any[]} */
+    const taken = [];
+    agent.subscribe((/** @type {any} */ event) => {
+      taken.push([inspector.log.end, agent.checkpoint(), event.type]);
+      if (event.type === "tool_approval_requested") setTimeout(() => agent.resolve(event.id, "approve"));
+    });
+    await agent.prompt("Go");
+    await frames(2);
+    const isFollowed = inspector.n === inspector.end;
+    /** @type {string[]} */
+    const wrong = [];
+    let compared = 0;
+    const texts = (/** @type {string} */ selector) => [...inspector.shadowRoot.querySelectorAll(selector)].map((element) => element.textContent);
+    for (const [n, checkpoint, type] of taken) {
+      inspector.n = n;
+      await frames(2);
+      if (checkpoint.metadata.turnwheel.untold?.length > 0) continue;
+      compared++;
+      const restored = Agent.restore(checkpoint, { model: scripted([]), tools });
+      const expected = restored.messages.map(({ content, role }) => `${role}: ${content.map((/** @type {any} */ block) => block.text ?? block.thinking ?? block.toolName).join("|")}`);
+      const { frame } = inspector;
+      const got = frame.messages.map(({ content, role }) => `${role}: ${content.map((/** @type {any} */ block) => block.text ?? block.thinking ?? block.toolName).join("|")}`);
+      // What is in the page, and not only what could be: the articles of the history.
+      const articles = texts("#panel-conversation .messages > article").length - (frame.streaming ? 1 : 0) - frame.calls.filter((/** @type {any} */ call) => !frame.messages.some((/** @type {any} */ message) => message.callId === call.callId)).length;
+      if (JSON.stringify(expected) !== JSON.stringify(got) || articles !== expected.length) wrong.push(`${n} ${type}: ${articles} articles; ${JSON.stringify([expected, got])}`);
+      if (JSON.stringify(restored.pendingQuestions.map((/** @type {any} */ { id }) => id)) !== JSON.stringify(frame.pendingQuestions.map((/** @type {any} */ { id }) => id))) wrong.push(`${n} ${type}: questions`);
+    }
+    inspector.n = inspector.end;
+    inspector.shadowRoot.querySelector("#tab-request").click();
+    await frames(2);
+    return { isFollowed, wrong, compared, request: texts("#panel-request")[0], conversation: texts("#panel-conversation")[0], markup: inspector.shadowRoot.querySelectorAll("#panel-conversation b").length };
+  });
+  assert.deepEqual(found.wrong, []);
+  assert.ok(found.isFollowed);
+  assert.ok(found.compared > 15, `${found.compared} moments were compared`);
+  assert.match(String(found.request), /Be brief\.[\s\S]*add is done/);
+  assert.match(String(found.conversation), /All <b>done<\/b>\./);
+  assert.equal(found.markup, 0, "text does not become HTML");
+}));
+
+test("an agent elsewhere is inspected from the page, while it works", { timeout: 120_000 }, () => onPage(async (page) => {
+  await page.evaluate(async () => {
+    const { RemoteAgent, inspector } = /** @type {any} */ (globalThis);
+    const agent = new RemoteAgent({ url: new URL("/agent", location.href) });
+    inspector.source = agent;
+    await agent.ready();
+    Object.assign(globalThis, { agent, run: agent.prompt("What is it?") });
+  });
+  await page.waitForFunction(() => /** @type {any} */ (globalThis).inspector.frame.phase === "running tools");
+  await drawn(page);
+  assert.match(await page.innerText("turnwheel-inspector .facts"), /running tools/);
+  assert.match(await page.innerText(panel("conversation")), /What is it\?[\s\S]*I look it up\.[\s\S]*search runs/);
+  await shot(page, "elsewhere-running");
+  gate.resolve("6 times 7");
+  await page.evaluate(async () => void (await /** @type {any} */ (globalThis).run));
+  await drawn(page);
+  const { messages, distantly } = await page.evaluate(() => ({ messages: /** @type {any} */ (globalThis).inspector.frame.messages, distantly: /** @type {any} */ (globalThis).agent.messages }));
+  assert.deepEqual(messages, JSON.parse(JSON.stringify(distant.messages)));
+  assert.deepEqual(messages, distantly);
+  await page.click(tab("request"));
+  await drawn(page);
+  assert.match(await page.innerText(panel("request")), /Be brief\.[\s\S]*6 times 7/);
+}));
+
+test("an agent in a Worker is inspected from the page", { timeout: 180_000 }, () => onPage(async (page) => {
+  const worker = await serveWorker([new URL(site.url).origin]);
+  try {
+    await page.evaluate(async (url) => {
+      const { RemoteAgent, inspector } = /** @type {any} */ (globalThis);
+      const settings = { choice: { row: "rehearsal", baseUrl: "", model: "", apiKey: "" }, inFlight: "cancel" };
+      await fetch(`${url}/inspected/configure`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ settings, messages: [], hold: 1 }) });
+      const agent = new RemoteAgent({ url: `${url}/inspected` });
+      inspector.source = agent;
+      await agent.ready();
+      Object.assign(globalThis, { agent, run: agent.prompt("What is 17*23, and what time is it in Oslo?") });
+    }, worker.url);
+    await page.waitForFunction(() => /** @type {any} */ (globalThis).inspector.frame.calls.filter((/** @type {any} */ { state }) => state === "running").length === 2);
+    await drawn(page);
+    await shot(page, "worker-running");
+    assert.match(await page.innerText(panel("conversation")), /17\*23[\s\S]*calculator runs[\s\S]*clock runs/);
+    await page.evaluate(async () => void (await /** @type {any} */ (globalThis).run));
+    await drawn(page);
+    await shot(page, "worker-done");
+    const [shown, known] = await page.evaluate(() => [/** @type {any} */ (globalThis).inspector.frame.messages, /** @type {any} */ (globalThis).agent.messages]);
+    assert.deepEqual(shown, known);
+    assert.deepEqual(shown.map((/** @type {any} */ { role }) => role), ["user", "assistant", "tool_result", "tool_result", "assistant"]);
+    // Back to where both tools ran, in a Worker that has gone on long since.
+    await inPage(page, "inspector.n = Array.from({ length: inspector.end }, (_, n) => n).find((n) => inspector.log.frame(n).calls.filter(({ state }) => state === 'running').length === 2)");
+    await drawn(page);
+    assert.match(await page.innerText(panel("conversation")), /calculator runs[\s\S]*clock runs/);
+    await page.click(tab("request"));
+    await drawn(page);
+    assert.match(await page.innerText(panel("request")), /You are the agent of a small demonstration/);
+  } finally {
+    await worker.dispose();
+  }
+}));
+
+test("what a page does with it: the fork, the test, the source that is no source, leaving and coming back", { timeout: 120_000 }, () => onPage(async (page) => {
+  const found = await page.evaluate(async () => {
+    const { inspector, frames, InspectorLog, Agent, scripted } = /** @type {any} */ (globalThis);
+    /** @type {any} */
+    const seen = {};
+    inspector.addEventListener("turnwheel-fork", (/** @type {any} */ { detail }) => (seen.fork = { n: detail.n, roles: detail.frame.messages.map((/** @type {any} */ { role }) => role), isSource: detail.source === inspector.source }));
+    inspector.addEventListener("turnwheel-test", (/** @type {any} */ event) => (event.preventDefault(), (seen.test = event.detail.text)));
+    const agent = new Agent({ model: scripted(["Hello."]) });
+    inspector.source = agent;
+    await agent.prompt("Hi");
+    await frames(2);
+    const click = (/** @type {string} */ name) => [...inspector.shadowRoot.querySelectorAll("button")].find((button) => button.textContent === name)?.click();
+    inspector.n = 4;
+    click("Fork here");
+    click("Copy as test");
+    try {
+      inspector.source = 17;
+    } catch (error) {
+      seen.refused = /** @type {any} */ (error).message;
+    }
+    // A log that is the page's outlives the element's place in it.
+    const log = new InspectorLog();
+    log.follow(agent);
+    inspector.source = log;
+    const parent = inspector.parentNode;
+    inspector.remove();
+    await agent.prompt("Again");
+    parent.append(inspector);
+    await frames(3);
+    seen.after = inspector.frame.messages.length;
+    // A property that was set before there was the element.
+    const early = /** @type {any} */ (document.createElement("early-inspector"));
+    early.source = log;
+    document.body.append(early);
+    customElements.define("early-inspector", class extends inspector.constructor {});
+    await frames(3);
+    seen.early = early.frame.messages.length;
+    return seen;
+  });
+  assert.deepEqual(found.fork, { n: 4, roles: ["user"], isSource: true });
+  assert.match(found.test, /assert\.equal\(text, "Hello\."\)/);
+  assert.match(found.refused, /`source` must be an agent, a remote agent, a tape or an InspectorLog, got a number/);
+  assert.equal(found.after, 4);
+  assert.equal(found.early, 4);
+}));
+
+const noTapes = existsSync(new URL("../../../pkg/tape.js", import.meta.url)) ? false : "this package has no turnwheel/tape";
+
+test("a tape: it is opened from a file, and what is shown at an event is the checkpoint that was taken there live", { timeout: 120_000, skip: noTapes }, () => onPage(async (page) => {
+  const { text, taken } = await page.evaluate(async () => {
+    const { Agent, scripted, tool } = /** @type {any} */ (globalThis);
+    const { record } = await import(/** @type {any} */ ("/pkg/tape.js"));
+    const make = (/** @type {string} */ name, more = {}) => tool({ name, description: name, parameters: { type: "object" }, execute: () => `${name} is done`, ...more });
+    const model = scripted([{ thinking: "Hm.", text: ["I ", "look."], toolCalls: [{ callId: "a", toolName: "add" }, { callId: "b", toolName: "pay" }] }, { text: ["All ", "done."] }, { error: { code: "context_overflow", message: "too long" } }, "And more."]);
+    const compaction = { engine: async (/** @type {any[]} */ messages) => ({ messages: messages.slice(-1), report: { text: "in short" } }) };
+    const agent = new Agent({ model, tools: [make("add"), make("pay", { requiresApproval: true })], systemPrompt: "Be brief.", compaction });
+    const recorder = await record(agent);
+    /** @type {any[]} */
+    const taken = [];
+    agent.subscribe((/** @type {any} */ event) => {
+      taken.push({ type: event.type, messages: JSON.parse(JSON.stringify(agent.messages)), questions: agent.pendingQuestions.map(({ id }) => id) });
+      if (event.type === "tool_approval_requested") setTimeout(() => agent.resolve(event.id, "approve"));
+    });
+    await agent.prompt("Go");
+    recorder.note("half of it");
+    await agent.prompt("Go on");
+    recorder.stop();
+    return { text: recorder.toText(), taken };
+  });
+  await page.setInputFiles("turnwheel-inspector input[type=file]", { name: "run.tape", mimeType: "application/jsonl", buffer: Buffer.from(text) });
+  await page.waitForFunction((count) => /** @type {any} */ (globalThis).inspector.end === count, taken.length);
+  await drawn(page);
+  for (const [index, { type, messages, questions }] of taken.entries()) {
+    await inPage(page, `inspector.n = ${index + 1}`);
+    await drawn(page);
+    const found = await page.evaluate(() => {
+      const { frame, shadowRoot } = /** @type {any} */ (globalThis).inspector;
+      const articles = shadowRoot.querySelectorAll("#panel-conversation .messages > article").length - (frame.streaming ? 1 : 0) - frame.calls.filter((/** @type {any} */ call) => !frame.messages.some((/** @type {any} */ message) => message.callId === call.callId)).length;
+      return { type: frame.event.type, messages: frame.messages, questions: frame.pendingQuestions.map((/** @type {any} */ { id }) => id), articles, hasCheckpoint: frame.checkpoint.version === 1 };
+    });
+    assert.deepEqual(found, { type, messages, questions, articles: messages.length, hasCheckpoint: true }, `at ${index + 1}`);
+  }
+  assert.deepEqual(await inPage(page, "inspector.log.lanes.marks.map(({ kind, text }) => kind + ' ' + text)"), ["said Go", "note half of it", "said Go on"]);
+  await page.click(tab("request"));
+  await drawn(page);
+  assert.match(await page.innerText(panel("request")), /Be brief\.[\s\S]*add, pay/);
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.click("turnwheel-inspector button:has-text('Save')")]);
+  assert.equal(saved.suggestedFilename(), "run.tape");
+  await shot(page, "tape");
+  // What is no tape is said, and what was shown stays.
+  await page.setInputFiles("turnwheel-inspector input[type=file]", { name: "holiday.txt", mimeType: "text/plain", buffer: Buffer.from("sunshine") });
+  await page.waitForFunction(() => /holiday\.txt/.test(/** @type {any} */ (globalThis).inspector.shadowRoot.querySelector("[role=status].hit").textContent));
+  assert.equal(await inPage(page, "inspector.end"), taken.length);
+}));

@@ -1,0 +1,213 @@
+// @ts-check
+// What happened to an agent, event by event, and how it stood after each of them. Adding an event costs the same however
+// many there are; looking at a moment costs at most the events since the last key frame. A moment is the number of events
+// that have happened, as on a tape: 0 is before the first.
+
+import { checkNames, kindOf, misuse, numbersWithDefaults } from "../../shared.js";
+import { HistoryVersions } from "./history.js";
+import { Lanes } from "./lanes.js";
+import { Requests } from "./requests.js";
+import { search } from "./search.js";
+import { AgentState } from "./state.js";
+import { messageText, short } from "./words.js";
+
+/** @import { AgentEvent, AgentMessage } from "../../index.js" */
+/** @import { InspectorLogOptions, InspectedAgent, InspectorFrame, MarkKind } from "../../inspector.js" */
+
+/** A key frame is kept every so many events. */
+export const KEY_FRAME = 256;
+const MARKS = ["said", "steer", "follow_up", "stop", "note"];
+
+export class InspectorLog {
+  /** @param {InspectorLogOptions} [options] */
+  constructor(options = {}) {
+    checkNames("unknown option of InspectorLog", options, ["limit"]);
+    /** How many events are kept, and a few hundred more. */
+    this.limit = numbersWithDefaults("limit", options, { limit: 100_000 }).limit;
+    /** The oldest moment that can be looked at: how many events were forgotten. */
+    this.first = 0;
+    /** @type {AgentEvent[]} */
+    this.events = [];
+    /** @type {number[]} */
+    this.times = [];
+    /** The states at the moments that are multiples of KEY_FRAME, once there is a later one. @type {AgentState[]} */
+    this.keyFrames = [];
+    /** The state at the newest moment. Nobody reads from it what cannot be copied afterwards. */
+    this.state = new AgentState();
+    /** The state that was looked at last, to go on from. @type {{ n: number, state: AgentState } | undefined} */
+    this.seen = undefined;
+    this.history = new HistoryVersions();
+    this.requests = new Requests();
+    this.lanes = new Lanes();
+    /** What people and hosts said, with the moment from which it was in the history. @type {{ n: number, message: AgentMessage }[]} */
+    this.said = [];
+    /** What the clock of the agent is ahead of this one. */
+    this.ahead = 0;
+    /** @type {Set<() => void>} */
+    this.listeners = new Set();
+  }
+
+  /** The newest moment: how many events there were. */
+  get end() {
+    return this.first + this.events.length;
+  }
+
+  /** The event that made a moment. @param {number} n @returns {AgentEvent | undefined} */
+  event(n) {
+    return this.events[n - this.first - 1];
+  }
+
+  /** When a moment was, in milliseconds. @param {number} n */
+  at(n) {
+    return this.times[Math.max(0, n - this.first - 1)] ?? 0;
+  }
+
+  /** The last moment up to a time. @param {number} time */
+  before(time) {
+    let [low, high] = [0, Math.max(0, this.times.length - 1)];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (/** @type {number} */ (this.times[middle]) <= time) low = middle;
+      else high = middle - 1;
+    }
+    return this.first + Math.min(this.times.length, low + 1);
+  }
+
+  /** The time now, on the clock of the agent. */
+  now() {
+    return Math.max(Date.now() + this.ahead, this.times.at(-1) ?? -Infinity);
+  }
+
+  /**
+   * Adds an event.
+   * @param {AgentEvent} event
+   * @param {{ at?: number | undefined, messages?: readonly AgentMessage[] | undefined }} [known] when it happened, and the history after it
+   */
+  push(event, { at, messages } = {}) {
+    if (typeof event?.type !== "string") throw misuse(`an InspectorLog takes events, got ${kindOf(event)}`);
+    const told = at ?? /** @type {{ at?: number }} */ (event).at;
+    if (told !== undefined) this.ahead = told - Date.now();
+    const time = Math.max(told ?? this.now(), this.times.at(-1) ?? -Infinity);
+    if (this.end % KEY_FRAME === 0) this.keyFrames.push(this.state.clone());
+    const n = this.end + 1;
+    this.state.take(event);
+    this.lanes.push(event, time, n);
+    this.#noteHistory(n, time, event, messages);
+    this.events.push(event.type === "before_llm_call" ? this.requests.take(n, event) : event);
+    this.times.push(time);
+    if (this.events.length > this.limit + 2 * KEY_FRAME) this.#forget();
+    this.#changed();
+  }
+
+  /** @param {number} n @param {number} at @param {AgentEvent} event @param {readonly AgentMessage[] | undefined} messages */
+  #noteHistory(n, at, event, messages) {
+    const { type } = event;
+    if (type === "message_update" || type === "tool_execution_update" || type === "subagent_event") return;
+    const isWhole = type === "message_start" || type === "turn_start" || type === "context_compacted" || type === "run_resumed";
+    const added = messages ? this.history.note(n, messages, isWhole) : this.history.append(n, this.#addedBy(event));
+    for (const message of added) {
+      if (message.role !== "user" && message.role !== "custom") continue;
+      this.said.push({ n, message });
+      this.lanes.mark("said", short(messageText(message)), at, n);
+    }
+  }
+
+  /** What an event says of the history, where nobody else does. @param {AgentEvent} event @returns {readonly AgentMessage[]} */
+  #addedBy(event) {
+    const { list, length } = this.history.last;
+    if (event.type === "message_end") return [event.message];
+    if (event.type === "turn_end") {
+      const answerAt = list.lastIndexOf(/** @type {AgentMessage} */ (event.message), length);
+      return event.toolResults.filter((result) => answerAt < 0 || !list.includes(result, answerAt));
+    }
+    return [];
+  }
+
+  /** Marks a moment. @param {MarkKind} kind @param {string} text @param {number} [at] */
+  mark(kind, text, at = this.now()) {
+    if (!MARKS.includes(kind)) throw misuse(`a mark is one of ${MARKS.join(", ")}, got ${JSON.stringify(kind)}`);
+    this.lanes.mark(kind, short(text), at, this.end);
+    this.#changed();
+  }
+
+  /** Adds what an agent says from now on. Returns the function that ends that. @param {InspectedAgent} agent */
+  follow(agent) {
+    let isNew = true;
+    const begin = () => {
+      this.history.note(this.end, agent.messages, true);
+      this.state.isRunning = agent.isRunning;
+      for (const question of agent.pendingQuestions ?? []) this.state.questions.set(question.id, question);
+      if (this.events.length === 0) this.state.usageBefore = agent.usage;
+      this.seen = undefined;
+      this.#changed();
+    };
+    begin();
+    const stop = agent.subscribe((event) => {
+      isNew = false;
+      this.push(event, { messages: agent.messages });
+    }, { keep: true });
+    // The history of a remote agent is known once it has answered.
+    agent.ready?.().then(() => void (isNew && begin()), () => {});
+    return stop;
+  }
+
+  /** Calls a function after each change. Returns the function that ends that. @param {() => void} listener */
+  subscribe(listener) {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
+  }
+
+  #changed() {
+    for (const listener of this.listeners) listener();
+  }
+
+  /** The agent as it was at a moment. @param {number} n @returns {InspectorFrame} */
+  frame(n) {
+    const shown = Math.min(Math.max(n, this.first), this.end);
+    const state = this.end === this.first ? this.state.clone() : this.#stateAt(shown);
+    const { fold } = state;
+    const { list, length } = this.history.at(shown);
+    const { requests } = this;
+    return {
+      n: shown, at: this.at(shown), event: this.event(shown), runId: state.runId, isRunning: state.isRunning, phase: state.phase, turnIndex: state.turnIndex,
+      usage: state.usage, stopReason: state.stopReason, error: state.error,
+      streaming: fold.isAnswering ? fold.partial.content() : undefined,
+      calls: [...state.calls.values()], pendingQuestions: [...state.questions.values()],
+      inside: [...state.inside].map(([key, inner]) => ({ path: key.split("\n"), phase: inner.phase, turnIndex: inner.turnIndex, text: inner.fold.isAnswering ? inner.fold.partial.content() : inner.fold.answer?.content ?? [] })),
+      messageCount: length, message: (index) => (index < length ? list[index] : undefined),
+      get messages() {
+        return list.slice(0, length);
+      },
+      get request() {
+        return requests.at(shown);
+      },
+    };
+  }
+
+  /** @param {number} n @returns {AgentState} */
+  #stateAt(n) {
+    const { seen, first } = this;
+    const key = Math.floor(Math.max(n - 1, first) / KEY_FRAME) * KEY_FRAME;
+    const from = seen && seen.n <= n && seen.n >= key ? seen : { n: key, state: /** @type {AgentState} */ (this.keyFrames[(key - first) / KEY_FRAME]).clone() };
+    for (let i = from.n + 1; i <= n; i++) from.state.take(/** @type {AgentEvent} */ (this.event(i)));
+    this.seen = { n, state: from.state };
+    return from.state;
+  }
+
+  /** Finds a text, in small steps. @param {string} text */
+  search(text) {
+    return search(this, text);
+  }
+
+  /** Forgets the oldest events, up to a key frame: `limit` of them are left, and a few more. */
+  #forget() {
+    const dropped = Math.floor((this.events.length - this.limit) / KEY_FRAME) * KEY_FRAME;
+    this.first += dropped;
+    this.events.splice(0, dropped);
+    this.times.splice(0, dropped);
+    this.keyFrames.splice(0, dropped / KEY_FRAME);
+    this.history.forget(this.first);
+    this.lanes.forget(this.first);
+    this.said = this.said.filter(({ n }) => n >= this.first);
+  }
+}
