@@ -27,6 +27,9 @@ pub struct HttpRequest {
     pub headers: Vec<(String, String)>,
     /// JSON in UTF-8.
     pub body: Vec<u8>,
+    /// The body refers to images or files by their addresses. A host that sends it to a server that does not fetch them
+    /// may put in their contents.
+    pub has_links: bool,
 }
 
 /// The address of a server, and how it differs from others.

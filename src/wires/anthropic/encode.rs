@@ -64,6 +64,7 @@ impl AnthropicEncoder {
             url: url(&self.options.base_url),
             headers: headers(("x-api-key", ""), own, &self.options.headers, request),
             body: self.body(request).into_bytes(),
+            has_links: self.history.has_links(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock, ToolCallBlock,
-    ToolResultMessage,
+    ToolResultMessage, is_address,
 };
 
 /// Writes messages for one model.
@@ -277,6 +277,9 @@ fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
 }
 
 fn write_image(mime_type: &str, data: &str, out: &mut String) {
+    if is_address(data) {
+        return fill(r#"{"type":"image","source":{"type":"url","url":"$"}}"#, &[data], out);
+    }
     let template = r#"{"type":"image","source":{"type":"base64","media_type":"$","data":"$"}}"#;
     fill(template, &[mime_type, data], out);
 }
@@ -291,7 +294,11 @@ fn write_file(file: &FileBlock, out: &mut String) {
         Some(text) => ["text", "text/plain", text],
         None => ["base64", &file.mime_type, &file.data],
     };
-    fill(r#"{"type":"document","source":{"type":"$","media_type":"$","data":"$"}"#, &values, out);
+    if is_address(&file.data) {
+        fill(r#"{"type":"document","source":{"type":"url","url":"$"}"#, &[&file.data], out);
+    } else {
+        fill(r#"{"type":"document","source":{"type":"$","media_type":"$","data":"$"}"#, &values, out);
+    }
     if let Some(name) = &file.name {
         fill(",\"title\":\"$\"", &[name], out);
     }

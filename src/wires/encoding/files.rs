@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::data::text::Put;
-use crate::words::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage};
+use crate::words::message::{ContentBlock, FileBlock, ImageBlock, ToolResultMessage, is_address};
 
 /// Returns the text and the pictures of a tool's result, for wires that cannot mark a result as an error: the
 /// text says it instead.
@@ -31,9 +31,9 @@ pub(crate) fn result_parts(message: &ToolResultMessage) -> (Cow<'_, str>, Vec<&I
     (Cow::Owned(text), pictures)
 }
 
-/// Returns an image or file as a data URL.
+/// Returns an image or file as a data URL; one that is elsewhere by its address.
 pub(crate) fn data_url(mime_type: &str, data: &str) -> String {
-    ["data:", mime_type, ";base64,", data].concat()
+    if is_address(data) { data.to_owned() } else { ["data:", mime_type, ";base64,", data].concat() }
 }
 
 /// How to send a file on wires that accept files in few forms.

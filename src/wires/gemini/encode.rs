@@ -56,6 +56,7 @@ impl GeminiEncoder {
             url: url(&self.base_url, &request.model),
             headers: headers(key, &[], &self.headers, request),
             body: self.body(request).into_bytes(),
+            has_links: self.history.has_links(),
         }
     }
 

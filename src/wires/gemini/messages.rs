@@ -9,7 +9,7 @@ use crate::wires::encoding::files::{FileForm, form_of, result_parts};
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
+    AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage, is_address,
 };
 
 /// Writes messages for one model.
@@ -187,5 +187,10 @@ fn sign(signature: Option<&str>, out: &mut String) {
 }
 
 fn write_data(mime_type: &str, data: &str, out: &mut String) {
-    fill(r#",{"inlineData":{"mimeType":"$","data":"$"}}"#, &[mime_type, data], out);
+    let template = match (is_address(data), mime_type) {
+        (false, _) => r#",{"inlineData":{"mimeType":"$","data":"$"}}"#,
+        (true, "") => r#",{"fileData":{#"fileUri":"$"}}"#,
+        (true, _) => r#",{"fileData":{"mimeType":"$","fileUri":"$"}}"#,
+    };
+    fill(template, &[mime_type, data], out);
 }

@@ -52,6 +52,7 @@ impl ChatEncoder {
             url: url(&self.base_url, &request.model),
             headers: headers(openai_key(self.provider), &[], &self.headers, request),
             body: self.body(request).into_bytes(),
+            has_links: self.history.has_links(),
         }
     }
 

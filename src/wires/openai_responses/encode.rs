@@ -49,6 +49,7 @@ impl ResponsesEncoder {
             url: self.url.clone(),
             headers: headers(openai_key(self.provider), &[], &self.headers, request),
             body: self.body(request).into_bytes(),
+            has_links: self.history.has_links(),
         }
     }
 
