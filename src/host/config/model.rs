@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::host::ports::StreamFn;
+use crate::rules::stream::NativeOutput;
 use crate::words::price::Price;
 
 /// A model and how to call it.
@@ -48,7 +49,7 @@ pub struct ModelName {
     /// How many tokens the model takes, if that is known.
     pub context_window: Option<u64>,
     /// See [`StreamFn::native_output`].
-    pub native_output: bool,
+    pub native_output: Option<NativeOutput>,
     /// See [`StreamFn::max_answer_bytes`].
     pub max_answer_bytes: usize,
     /// See [`StreamFn::estimates_usage`].
@@ -64,7 +65,7 @@ impl ModelName {
             id: model.id.clone(),
             supports_tools: model.supports_tools,
             context_window: model.context_window,
-            native_output: model.stream_fn.native_output(),
+            native_output: model.stream_fn.native_output(&model.id),
             max_answer_bytes: model.stream_fn.max_answer_bytes(),
             estimates_usage: model.stream_fn.estimates_usage(),
             price: model.stream_fn.price(),

@@ -1,6 +1,8 @@
 //! Requests of this wire: address, headers and body.
 
-use crate::data::json::RawJson;
+use std::borrow::Cow;
+
+use crate::data::json::{ToJson, Value};
 use crate::data::text::{self};
 use crate::rules::stream::{ModelRequest, ToolChoice};
 use crate::wires::HttpRequest;
@@ -11,6 +13,7 @@ use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::headers::headers;
 use crate::wires::encoding::history::EncodedHistory;
 use crate::wires::encoding::options::{write_sampling, write_stop};
+use crate::wires::encoding::strict::{BY_ANTHROPIC, closed};
 use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::PROVIDER;
@@ -52,6 +55,12 @@ impl AnthropicEncoder {
         }
     }
 
+    /// Whether the server is the provider itself, and not one that imitates it.
+    pub(super) fn is_at_anthropic(&self) -> bool {
+        let base_url = &self.options.base_url;
+        base_url.is_empty() || text::contains(base_url, "api.anthropic.com")
+    }
+
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         let own = [
             ("anthropic-version", "2023-06-01"),
@@ -85,9 +94,17 @@ impl AnthropicEncoder {
         body.text("model", &request.model);
         body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
         body.raw("stream", "true");
+        let schema = request.output.as_ref().map(|schema| closed(&schema.to_value(), BY_ANTHROPIC));
+        let mut prompt = Cow::Borrowed(&*request.system_prompt);
+        if let (Some(None), Some(schema)) = (&schema, &request.output) {
+            prompt =
+                [&prompt, "\n\nAnswer with nothing but JSON that fits this JSON Schema: ", schema.as_str()]
+                    .concat()
+                    .into();
+        }
         // The provider rejects a blank text.
-        if !request.system_prompt.trim_ascii().is_empty() {
-            body.fill("system", r##"[{"type":"text","text":"$"#}]"##, &[&request.system_prompt, cache]);
+        if !prompt.trim_ascii().is_empty() {
+            body.fill("system", r##"[{"type":"text","text":"$"#}]"##, &[&prompt, cache]);
         }
         if let Some(out) = body.key("messages") {
             write_all(&self.history.carried(), self.history.text(), cache, out);
@@ -102,7 +119,7 @@ impl AnthropicEncoder {
         }
         write_stop(options, "stop_sequences", &mut body);
         thinking.write(&mut body);
-        write_output(request, &thinking, &mut body);
+        write_output(schema.flatten().as_ref(), &thinking, &mut body);
         body.end();
         text
     }
@@ -151,20 +168,20 @@ fn write_choice(
 }
 
 #[inline(never)]
-fn write_output(request: &ModelRequest, thinking: &AnthropicThinking, body: &mut RequestBody<'_>) {
+fn write_output(schema: Option<&Value>, thinking: &AnthropicThinking, body: &mut RequestBody<'_>) {
     let word = match thinking {
         AnthropicThinking::Adaptive(word) => word,
         AnthropicThinking::Lowest => "low",
         _ => "",
     };
-    let schema = request.output.as_ref().map_or("", RawJson::as_str);
-    let template = match (word, schema) {
+    let schema = schema.map(ToJson::to_json).unwrap_or_default();
+    let template = match (word, &*schema) {
         ("", "") => return,
         (_, "") => "{\"effort\":\"$\"}",
         ("", _) => r#"{"format":{"type":"json_schema","schema":##}}"#,
         _ => r#"{"effort":"$","format":{"type":"json_schema","schema":#}}"#,
     };
-    body.fill("output_config", template, &[word, schema]);
+    body.fill("output_config", template, &[word, &schema]);
 }
 
 fn url(base_url: &str) -> String {

@@ -39,7 +39,7 @@ impl GeminiEncoder {
     }
 
     /// Returns the generation of a model, as set by hand or as its name says.
-    fn version(&self, model: &str) -> Option<(u32, u32)> {
+    pub(super) fn version(&self, model: &str) -> Option<(u32, u32)> {
         match self.reasoning {
             ReasoningStyle::Level => Some((3, 0)),
             ReasoningStyle::Budget => Some((2, 5)),

@@ -93,7 +93,8 @@ impl ChatEncoder {
         write_stop(options, "stop", &mut body);
         self.write_thinking(request, &mut body);
         if let Some(schema) = &request.output {
-            let strict = if self.compat.strict.marks(schema) { ",\"strict\":true" } else { "" };
+            let (schema, is_strict) = self.compat.strict.answer(schema);
+            let strict = if is_strict { ",\"strict\":true" } else { "" };
             let template = r#"{"type":"json_schema","json_schema":{"name":"output","schema":##}}"#;
             body.fill("response_format", template, &[schema.as_str(), strict]);
         }

@@ -89,7 +89,8 @@ impl ResponsesEncoder {
         }
         if let Some(schema) = &request.output {
             let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;
-            body.fill("text", template, &[schema.as_str(), bool_text(self.compat.strict.marks(schema))]);
+            let (schema, is_strict) = self.compat.strict.answer(schema);
+            body.fill("text", template, &[schema.as_str(), bool_text(is_strict)]);
         }
         body.end();
         text
