@@ -8,7 +8,7 @@ use crate::data::list::ListWriter;
 use crate::data::text;
 use crate::host::isolate::guard;
 use crate::host::tool::{AgentToolResult, ToolSpec};
-use crate::rules::stream::{ModelRequest, StreamOptions, ToolChoice, ToolSchema};
+use crate::rules::stream::{ModelRequest, NativeOutput, StreamOptions, ToolChoice, ToolSchema};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::{
@@ -53,7 +53,19 @@ impl Step<'_> {
         let (supports_tools, native) = (model.supports_tools, model.native_output);
         request.model = model.id.clone();
         request.tools = if supports_tools { self.rules.schemas.clone() } else { Rc::new([]) };
-        let Some(schema) = self.rules.output.clone() else { return };
+        if let Some(schema) = self.rules.output.clone() {
+            self.ask_for_output(request, schema, supports_tools, native);
+        }
+    }
+
+    #[inline(never)]
+    fn ask_for_output(
+        &mut self,
+        request: &mut ModelRequest,
+        schema: RawJson,
+        supports_tools: bool,
+        native: Option<NativeOutput>,
+    ) {
         request.output = None;
         request.options = self.call_options().1;
         let native = native.filter(|native| native.any_root || !is_wrapped(&schema));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::data::json::{ToJson, Value};
+use crate::data::json::{RawJson, ToJson, Value};
 use crate::data::text::{self};
 use crate::rules::stream::{ModelRequest, ToolChoice};
 use crate::wires::HttpRequest;
@@ -94,14 +94,10 @@ impl AnthropicEncoder {
         body.text("model", &request.model);
         body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
         body.raw("stream", "true");
-        let schema = request.output.as_ref().map(|schema| closed(&schema.to_value(), BY_ANTHROPIC));
-        let mut prompt = Cow::Borrowed(&*request.system_prompt);
-        if let (Some(None), Some(schema)) = (&schema, &request.output) {
-            prompt =
-                [&prompt, "\n\nAnswer with nothing but JSON that fits this JSON Schema: ", schema.as_str()]
-                    .concat()
-                    .into();
-        }
+        let (schema, prompt) = match &request.output {
+            Some(schema) => asked_for(schema, &request.system_prompt),
+            None => (None, Cow::Borrowed(&*request.system_prompt)),
+        };
         // The provider rejects a blank text.
         if !prompt.trim_ascii().is_empty() {
             body.fill("system", r##"[{"type":"text","text":"$"#}]"##, &[&prompt, cache]);
@@ -119,10 +115,20 @@ impl AnthropicEncoder {
         }
         write_stop(options, "stop_sequences", &mut body);
         thinking.write(&mut body);
-        write_output(schema.flatten().as_ref(), &thinking, &mut body);
+        write_output(schema.as_ref(), &thinking, &mut body);
         body.end();
         text
     }
+}
+
+/// Returns how an answer that fits a schema is asked for: by the schema, or by the prompt if the provider does not take it.
+#[inline(never)]
+fn asked_for<'p>(schema: &RawJson, prompt: &'p str) -> (Option<Value>, Cow<'p, str>) {
+    let closed = closed(&schema.to_value(), BY_ANTHROPIC);
+    let line = "\n\nAnswer with nothing but JSON that fits this JSON Schema: ";
+    let prompt =
+        if closed.is_some() { prompt.into() } else { [prompt, line, schema.as_str()].concat().into() };
+    (closed, prompt)
 }
 
 /// Returns the limit on the length of the answer, with room for the thinking.

@@ -1,5 +1,6 @@
 //! Requests of this wire: address, headers and body.
 
+use crate::data::json::RawJson;
 use crate::data::text::contains;
 use crate::rules::stream::{ModelRequest, StreamOptions};
 use crate::wires::HttpRequest;
@@ -93,13 +94,18 @@ impl ChatEncoder {
         write_stop(options, "stop", &mut body);
         self.write_thinking(request, &mut body);
         if let Some(schema) = &request.output {
-            let (schema, is_strict) = self.compat.strict.answer(schema);
-            let strict = if is_strict { ",\"strict\":true" } else { "" };
-            let template = r#"{"type":"json_schema","json_schema":{"name":"output","schema":##}}"#;
-            body.fill("response_format", template, &[schema.as_str(), strict]);
+            self.write_output(schema, &mut body);
         }
         body.end();
         text
+    }
+
+    #[inline(never)]
+    fn write_output(&self, schema: &RawJson, body: &mut RequestBody<'_>) {
+        let (schema, is_strict) = self.compat.strict.answer(schema);
+        let strict = if is_strict { ",\"strict\":true" } else { "" };
+        let template = r#"{"type":"json_schema","json_schema":{"name":"output","schema":##}}"#;
+        body.fill("response_format", template, &[schema.as_str(), strict]);
     }
 
     #[inline(never)]

@@ -136,10 +136,8 @@ impl ChatMessageWriter<'_> {
         if is_own && self.compat.replay == Replay::Details {
             // A file that was read once is not read again if its annotation comes back.
             for block in &message.content {
-                if let ContentBlock::Raw(data) = block
-                    && let Some(list) = data.to_value().get("annotations")
-                {
-                    fill(",\"annotations\":#", &[&list.to_json()], out);
+                if let ContentBlock::Raw(data) = block {
+                    write_annotations(data, out);
                 }
             }
         }
@@ -220,6 +218,13 @@ impl ChatMessageWriter<'_> {
     fn takes_reasoning(&self) -> bool {
         let model = self.model.to_ascii_lowercase();
         !(model.ends_with("deepseek-r1") || contains(&model, "deepseek-r1-"))
+    }
+}
+
+#[inline(never)]
+fn write_annotations(block: &RawJson, out: &mut String) {
+    if let Some(list) = block.to_value().get("annotations") {
+        fill(",\"annotations\":#", &[&list.to_json()], out);
     }
 }
 

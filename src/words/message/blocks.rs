@@ -107,6 +107,7 @@ impl ContentBlock {
 
 /// Whether the `data` of an image or a file is an address, `https://…` or `http://…`, and not Base64, which has no
 /// colon.
+#[inline(never)]
 pub fn is_address(data: &str) -> bool {
     data.starts_with("https://") || data.starts_with("http://")
 }

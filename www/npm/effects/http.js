@@ -11,7 +11,10 @@ import { quietly } from "./slot.js";
 /** @import { Core } from "../agent/core.js" */
 /** @import { Driver } from "../run/driver.js" */
 /** @import { Slot } from "./slot.js" */
-/** @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number }} HttpEffect */
+/**
+ * `hasLinks`: the body refers to images or files by their addresses.
+ * @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number, hasLinks?: boolean }} HttpEffect
+ */
 
 /** An address that is neither encrypted nor on this machine. */
 const PLAIN = /^http:\/\/(?!(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
@@ -39,6 +42,10 @@ function failureOf(error, url, reading) {
 async function pump(run, slot, effect, state) {
   const { engineRun } = run;
   const request = requestOf(run.core, effect, engineRun.takeBody(slot));
+  if (effect.hasLinks) {
+    const { putInFiles } = await import("./links.js");
+    await putInFiles(request, setupOf(run.core.settings.models.known[effect.model]), run.core, state.signal);
+  }
   const response = run.takeAhead(effect, request.body, state) ?? send(request, state);
   const intake = await response.then((answer) => openResponse(run, slot, answer, state, request));
   if (!intake) return;

@@ -17,7 +17,7 @@ const DELIVERY = ["all", "one_at_a_time"];
 export const SERVED = {
   apiKey: new OneOf("text", "function"), ...all(["baseUrl", "compat", "price"], "any"),
   headers: "texts", fetch: "function", contextWindow: "count", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
-  limits: all(["answer", "line", "calls", "arguments"], "number"),
+  limits: all(["answer", "line", "calls", "arguments", "files"], "number"),
 };
 
 /** The options of a tool besides its name. @type {{ [name: string]: Shape }} */
