@@ -1,7 +1,7 @@
 // @ts-check
 // Sends a request to a model, and passes the response to the engine as it arrives.
 
-import { AgentError, infoOf, kindOf, misuse } from "../shared.js";
+import { AgentError, infoOf, kindOf, misuse, PLAIN } from "../shared.js";
 import { setupOf } from "../models/setup.js";
 import { Intake } from "./intake.js";
 import { networkError } from "./network-error.js";
@@ -15,9 +15,6 @@ import { quietly } from "./slot.js";
  * `hasLinks`: the body refers to images or files by their addresses.
  * @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number, hasLinks?: boolean }} HttpEffect
  */
-
-/** An address that is neither encrypted nor on this machine. */
-const PLAIN = /^http:\/\/(?!(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
 
 /** Servers that answer nobody without a key; it may be in the address. */
 const KEYED = /^https:\/\/(api\.(openai|anthropic|groq|mistral|deepseek|x|together)\.(com|ai|xyz)|openrouter\.ai|generativelanguage\.googleapis\.com)\/(?!.*[?&]key=)/;

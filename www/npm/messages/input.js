@@ -2,7 +2,7 @@
 // Converts what the host says to messages. A wrong shape is an error that names what was passed.
 
 import { misuse } from "../errors/errors.js";
-import { kindOf } from "../errors/names.js";
+import { kindOf, shownOf } from "../errors/names.js";
 import { emptyList } from "../v8.js";
 
 /** @import { AgentMessage, CustomMessage, UserMessage } from "../index.js" */
@@ -73,25 +73,23 @@ export function messagesOf(inputs) {
   return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
 }
 
-/** Where an image or a file may be: anywhere with encryption, or on this machine. */
-const LINK = /^(https:\/\/[^/]|http:\/\/(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
+/** An address that is neither encrypted nor on this machine. */
+export const PLAIN = /^http:\/\/(?!(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
+
+/** Checks an image or a file that is elsewhere. @param {any} block @param {string} where */
+function checkLink({ url, data }, where) {
+  if (data !== undefined) throw misuse(`${where} has \`data\` and \`url\`; it needs one of them`);
+  if (!/^https?:\/\/./.test(url) || PLAIN.test(url)) throw misuse(`${where}: \`url\` must begin with https://, got ${shownOf(url)}; what a data: address holds goes into \`data\` and \`mimeType\``);
+}
 
 /** @param {any} block @param {string} where @param {string[]} types */
 function checkBlock(block, where, types) {
   const type = block?.type;
   if (!types.includes(type)) throw misuse(`${where} must be a block of type ${types.join(", ")}, got ${type ? `\`${type}\`` : kindOf(block)}`);
-  const { url, data, mimeType, mediaType } = block;
-  if (/^(image|file)$/.test(type) && (url !== undefined || mediaType !== undefined)) {
-    if (mediaType !== undefined && mimeType === undefined) throw misuse(`${where}: the type of ${type === "image" ? "an image" : "a file"} is called \`mimeType\` here, not \`mediaType\``);
-    if (url !== undefined) {
-      if (data !== undefined) throw misuse(`${where}: a block has either \`data\` or \`url\`, this one has both`);
-      if (typeof url !== "string" || !LINK.test(url)) throw misuse(`${where}: \`url\` must be a text that begins with https:// (http:// only on this machine), got ${typeof url === "string" ? JSON.stringify(url.slice(0, 60)) : kindOf(url)}; what a data: address holds goes into \`mimeType\` and \`data\``);
-      if (type === "file" && typeof mimeType !== "string") throw misuse(`${where}: a file needs a text \`mimeType\`, such as "application/pdf", got ${kindOf(mimeType)}`);
-      return block;
-    }
-  }
-  for (const key of BLOCKS[type]) {
-    if (typeof block[key] !== "string") throw misuse(`${where}: a ${type} block needs a text \`${key}\`, got ${kindOf(block[key])}`);
+  const isLink = BLOCKS[type].includes("data") && block.url !== undefined;
+  if (isLink) checkLink(block, where);
+  for (const key of isLink ? (type === "file" ? ["mimeType"] : []) : BLOCKS[type]) {
+    if (typeof block[key] !== "string") throw misuse(`${where}: a ${type} block needs a text \`${key}\`, got ${kindOf(block[key])}${key === "mimeType" && block.mediaType ? "; it is not called `mediaType` here" : ""}`);
   }
   if (block.mimeType && /^(data|https?):/.test(block.data)) throw misuse(`${where}: \`data\` is base64 alone, not an address such as "data:image/png;base64,…"; an address goes into \`url\``);
   return block;

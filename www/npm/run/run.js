@@ -3,7 +3,7 @@
 
 import { respond, textsOf } from "../shared.js";
 
-/** @import { AgentResult, EventResponseInit, UIMessageResponseInit } from "../index.js" */
+/** @import { AgentEvent, AgentResult, EventResponseInit, JsonSchema, UIMessageResponseInit } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
 
 /** A run: iterate it, await it, or both. */
@@ -37,6 +37,11 @@ export class AgentRun {
       [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()),
       orThrow: () => textsOrThrow(this),
     };
+  }
+
+  /** The structured answer as far as it has arrived, again and again. */
+  get partialOutput() {
+    return { [Symbol.asyncIterator]: () => partialOutputs(this[Symbol.asyncIterator](), this.#driver.core.settings.output.schema) };
   }
 
   /** The result, or the error of a run that failed or was aborted. @returns {Promise<AgentResult>} */
@@ -75,6 +80,11 @@ export class AgentRun {
   toUIMessageStreamResponse(init) {
     return respond(this.#driver, "uiMessages", init);
   }
+}
+
+/** @param {AsyncIterable<AgentEvent>} events @param {JsonSchema | undefined} schema */
+async function* partialOutputs(events, schema) {
+  yield* (await import("../events/partial-output.js")).outputsOf(events, schema);
 }
 
 /** The text of all answers, and at the end the error, if there is one. @param {AgentRun} run */
