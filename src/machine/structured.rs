@@ -6,9 +6,10 @@ use std::rc::Rc;
 use crate::data::json::{ObjectWriter, RawJson, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::data::text;
+use crate::host::config::ModelName;
 use crate::host::isolate::guard;
 use crate::host::tool::{AgentToolResult, ToolSpec};
-use crate::rules::stream::{ModelRequest, NativeOutput, StreamOptions, ToolChoice, ToolSchema};
+use crate::rules::stream::{ModelRequest, StreamOptions, ToolChoice, ToolSchema};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::{
@@ -50,22 +51,17 @@ impl Step<'_> {
     /// it, which it then has to call.
     pub(super) fn fit_request(&mut self, request: &mut ModelRequest, model: usize) {
         let Some(model) = self.rules.models.get(model) else { return };
-        let (supports_tools, native) = (model.supports_tools, model.native_output);
         request.model = model.id.clone();
-        request.tools = if supports_tools { self.rules.schemas.clone() } else { Rc::new([]) };
+        request.tools = if model.supports_tools { self.rules.schemas.clone() } else { Rc::new([]) };
         if let Some(schema) = self.rules.output.clone() {
-            self.ask_for_output(request, schema, supports_tools, native);
+            let model = model.clone();
+            self.ask_for_output(request, schema, &model);
         }
     }
 
     #[inline(never)]
-    fn ask_for_output(
-        &mut self,
-        request: &mut ModelRequest,
-        schema: RawJson,
-        supports_tools: bool,
-        native: Option<NativeOutput>,
-    ) {
+    fn ask_for_output(&mut self, request: &mut ModelRequest, schema: RawJson, model: &ModelName) {
+        let (supports_tools, native) = (model.supports_tools, model.native_output());
         request.output = None;
         request.options = self.call_options().1;
         let native = native.filter(|native| native.any_root || !is_wrapped(&schema));
@@ -179,7 +175,7 @@ impl Step<'_> {
         }
         let by_tool = self.rules.models.first().is_some_and(|model| {
             model.supports_tools
-                && !model.native_output.is_some_and(|native| {
+                && !model.native_output().is_some_and(|native| {
                     native.any_root || !self.rules.output.as_ref().is_some_and(is_wrapped)
                 })
         });

@@ -57,8 +57,7 @@ impl AnthropicEncoder {
 
     /// Whether the server is the provider itself, and not one that imitates it.
     pub(super) fn is_at_anthropic(&self) -> bool {
-        let base_url = &self.options.base_url;
-        base_url.is_empty() || text::contains(base_url, "api.anthropic.com")
+        self.options.base_url.is_empty()
     }
 
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {

@@ -278,10 +278,16 @@ fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
 
 fn write_image(mime_type: &str, data: &str, out: &mut String) {
     if is_address(data) {
-        return fill(r#"{"type":"image","source":{"type":"url","url":"$"}}"#, &[data], out);
+        return write_link("image", data, out);
     }
     let template = r#"{"type":"image","source":{"type":"base64","media_type":"$","data":"$"}}"#;
     fill(template, &[mime_type, data], out);
+}
+
+/// Writes an image or a document that is elsewhere.
+#[inline(never)]
+fn write_link(kind: &str, url: &str, out: &mut String) {
+    fill(r#"{"type":"$","source":{"type":"url","url":"$"}}"#, &[kind, url], out);
 }
 
 /// Writes a file as a document: plain text, or anything else by its own type, which must be PDF.
@@ -295,7 +301,8 @@ fn write_file(file: &FileBlock, out: &mut String) {
         None => ["base64", &file.mime_type, &file.data],
     };
     if is_address(&file.data) {
-        fill(r#"{"type":"document","source":{"type":"url","url":"$"}"#, &[&file.data], out);
+        write_link("document", &file.data, out);
+        out.pop();
     } else {
         fill(r#"{"type":"document","source":{"type":"$","media_type":"$","data":"$"}"#, &values, out);
     }

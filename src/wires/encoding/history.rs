@@ -172,6 +172,7 @@ impl EncodedHistory {
     }
 
     /// Whether the text refers to images or files by their addresses.
+    #[inline(never)]
     pub(crate) fn has_links(&self) -> bool {
         self.entries.iter().any(|entry| entry.has_links)
     }

@@ -37,9 +37,7 @@ pub(crate) fn known_effort<'a>(word: &'a str, model: &str) -> &'a str {
 /// Whether a model of OpenAI answers with JSON that fits a schema. The first ones do not.
 pub(crate) fn takes_schemas(model: &str) -> bool {
     let name = model_name(model);
-    let is_old =
-        |family: &str| name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with("-"));
-    !(name.starts_with("gpt-3") || ["gpt-4", "o1-mini", "o1-preview"].iter().any(|family| is_old(family)))
+    name != "gpt-4" && !["gpt-3", "gpt-4-", "o1-mini", "o1-preview"].iter().any(|old| name.starts_with(old))
 }
 
 /// Returns the version of a GPT by its name, such as `gpt-5.4-mini`.

@@ -19,7 +19,7 @@ pub(crate) fn is_strict(schema: &Value) -> bool {
 
 /// The strict form of a schema for the answer: as it is, or with its objects closed. `None` if it has none.
 pub(crate) fn strict_form(schema: &Value) -> Option<Value> {
-    closed(schema, KNOWN).filter(is_strict)
+    closed(schema, usize::MAX).filter(is_strict)
 }
 
 fn fits(schema: &Value) -> bool {
@@ -40,29 +40,30 @@ fn fits(schema: &Value) -> bool {
         && schema.list_at("anyOf").iter().all(fits)
 }
 
-/// What Anthropic takes of a schema for the answer.
-pub(crate) const BY_ANTHROPIC: &str = "\
-    type properties required additionalProperties items enum const anyOf $ref $defs description title";
+/// How many of the known keywords, from the first, Anthropic takes of a schema for the answer.
+pub(crate) const BY_ANTHROPIC: usize = 12;
 
-/// Returns a schema for the answer in which every object is closed, and which has no keyword but the `taken` ones: what
-/// they narrow is checked when the answer comes. `None` if there are objects with members of any name.
-pub(crate) fn closed(schema: &Value, taken_keys: &str) -> Option<Value> {
+/// Returns a schema for the answer in which every object is closed, and which has only the first known keywords: what
+/// the others narrow is checked when the answer comes. `None` if there are objects with members of any name.
+pub(crate) fn closed(schema: &Value, keywords: usize) -> Option<Value> {
     let Value::Object(map) = schema else {
         return None;
     };
     let mut taken = Map::new();
-    for (key, value) in map.iter().filter(|(key, _)| split(taken_keys, " ").any(|known| known == *key)) {
+    for (key, value) in
+        map.iter().filter(|(key, _)| split(KNOWN, " ").take(keywords).any(|known| known == *key))
+    {
         let value = match (key, value) {
             ("properties" | "$defs", Value::Object(members)) => {
                 let mut all = Map::new();
                 for (name, member) in members.iter() {
-                    all.insert(name, closed(member, taken_keys)?);
+                    all.insert(name, closed(member, keywords)?);
                 }
                 Value::Object(all)
             }
-            ("items", item) => closed(item, taken_keys)?,
+            ("items", item) => closed(item, keywords)?,
             ("anyOf", Value::Array(options)) => Value::Array(
-                options.iter().map(|option| closed(option, taken_keys)).collect::<Option<Vec<_>>>()?,
+                options.iter().map(|option| closed(option, keywords)).collect::<Option<Vec<_>>>()?,
             ),
             ("additionalProperties", open) if open.as_bool() != Some(false) => return None,
             _ => value.clone(),

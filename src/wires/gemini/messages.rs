@@ -187,10 +187,19 @@ fn sign(signature: Option<&str>, out: &mut String) {
 }
 
 fn write_data(mime_type: &str, data: &str, out: &mut String) {
-    let template = match (is_address(data), mime_type) {
-        (false, _) => r#",{"inlineData":{"mimeType":"$","data":"$"}}"#,
-        (true, "") => r#",{"fileData":{#"fileUri":"$"}}"#,
-        (true, _) => r#",{"fileData":{"mimeType":"$","fileUri":"$"}}"#,
+    if is_address(data) {
+        return write_link(mime_type, data, out);
+    }
+    fill(r#",{"inlineData":{"mimeType":"$","data":"$"}}"#, &[mime_type, data], out);
+}
+
+/// Writes an image or a file that is elsewhere. The type of an image need not be known.
+#[inline(never)]
+fn write_link(mime_type: &str, url: &str, out: &mut String) {
+    let template = if mime_type.is_empty() {
+        r#",{"fileData":{#"fileUri":"$"}}"#
+    } else {
+        r#",{"fileData":{"mimeType":"$","fileUri":"$"}}"#
     };
-    fill(template, &[mime_type, data], out);
+    fill(template, &[mime_type, url], out);
 }

@@ -62,7 +62,6 @@ impl Wire for OpenAiChat {
             "llama.cpp" | "vllm" | "lmstudio" | "ollama" => {
                 Some(NativeOutput { with_tools: false, any_root: true })
             }
-            "mistral" | "xai" => Some(NativeOutput { with_tools: false, any_root: false }),
             _ => None,
         }
     }

@@ -2,9 +2,9 @@
 // A structured answer while it arrives: as a call of the tool for it, or as a text. Loaded when somebody reads one.
 
 import { misuse } from "../errors/errors.js";
-import { PartialJson, snapshotOf } from "./partial-json.js";
 
 /** @import { AgentEvent, JsonSchema } from "../index.js" */
+/** @import { PartialJson } from "./partial-json.js" */
 
 /** The tool whose arguments are the answer. */
 const OUTPUT_TOOL = "__structured_output";
@@ -12,9 +12,11 @@ const OUTPUT_TOOL = "__structured_output";
 /**
  * Yields the answer each time it has grown: snapshots, each of which stays as it is. An attempt that fails is followed by
  * the beginning of the next.
- * @param {AsyncIterable<AgentEvent>} events @param {JsonSchema | undefined} schema @returns {AsyncGenerator<any, void>}
+ * @param {AsyncIterable<AgentEvent>} events @param {JsonSchema | undefined} schema
+ * @param {() => PartialJson} begin the parser is part of what every page has
+ * @param {(json: PartialJson) => any} snapshotOf so is this @returns {AsyncGenerator<any, void>}
  */
-export async function* outputsOf(events, schema) {
+export async function* outputsOf(events, schema, begin, snapshotOf) {
   if (!schema) throw misuse("`partialOutput` needs the schema of the answer: new Agent({ output })");
   const isList = schema["type"] === "array";
   /** The blocks of the message, by their index. @type {Map<number, Growing>} */
@@ -24,7 +26,7 @@ export async function* outputsOf(events, schema) {
     if (event.type !== "message_update") continue;
     const { delta } = event;
     if (delta.type === "thinking" || (delta.type === "tool_call" && delta.toolName !== OUTPUT_TOOL)) continue;
-    const block = blocks.get(delta.contentIndex) ?? new Growing(delta.type === "tool_call" ? "{" : isList ? "[" : "{");
+    const block = blocks.get(delta.contentIndex) ?? new Growing(begin(), snapshotOf, delta.type === "tool_call" || !isList ? "{" : "[");
     blocks.set(delta.contentIndex, block);
     const value = block.grow(delta.delta);
     if (value === undefined) continue;
@@ -37,11 +39,12 @@ export async function* outputsOf(events, schema) {
 
 /** JSON that grows, after whatever is written before it. */
 class Growing {
-  /** @param {string} open the character that begins it */
-  constructor(open) {
+  /** @param {PartialJson} json @param {(json: PartialJson) => any} snapshotOf @param {string} open the character that begins it */
+  constructor(json, snapshotOf, open) {
+    this.snapshotOf = snapshotOf;
     this.open = open;
     this.hasBegun = false;
-    this.json = new PartialJson();
+    this.json = json;
   }
 
   /** @param {string} piece @returns {any} */
@@ -56,6 +59,6 @@ class Growing {
     // Behind its end there may be more words.
     if (this.json.stack.length === 0 && this.json.value !== undefined) return;
     this.json.feed(text);
-    return snapshotOf(this.json);
+    return this.snapshotOf(this.json);
   }
 }

@@ -2,7 +2,7 @@
 // Converts what the host says to messages. A wrong shape is an error that names what was passed.
 
 import { misuse } from "../errors/errors.js";
-import { kindOf, shownOf } from "../errors/names.js";
+import { kindOf } from "../errors/names.js";
 import { emptyList } from "../v8.js";
 
 /** @import { AgentMessage, CustomMessage, UserMessage } from "../index.js" */
@@ -30,6 +30,9 @@ const ROLES = { user: ["text", "image", "file"], assistant: ["text", "thinking",
 
 /** The members that each block type requires. @type {Record<string, string[]>} */
 const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"], image: ["mimeType", "data"], file: ["mimeType", "data"], raw: [] };
+
+/** The members that an image or a file requires which is elsewhere. @type {Record<string, string[]>} */
+const LINKS = { image: ["url"], file: ["mimeType", "url"] };
 
 /** Returns a message unchanged, or throws if it is invalid. @param {any} message @param {string} where */
 function checkMessage(message, where) {
@@ -76,21 +79,16 @@ export function messagesOf(inputs) {
 /** An address that is neither encrypted nor on this machine. */
 export const PLAIN = /^http:\/\/(?!(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
 
-/** Checks an image or a file that is elsewhere. @param {any} block @param {string} where */
-function checkLink({ url, data }, where) {
-  if (data !== undefined) throw misuse(`${where} has \`data\` and \`url\`; it needs one of them`);
-  if (!/^https?:\/\/./.test(url) || PLAIN.test(url)) throw misuse(`${where}: \`url\` must begin with https://, got ${shownOf(url)}; what a data: address holds goes into \`data\` and \`mimeType\``);
-}
-
 /** @param {any} block @param {string} where @param {string[]} types */
 function checkBlock(block, where, types) {
   const type = block?.type;
   if (!types.includes(type)) throw misuse(`${where} must be a block of type ${types.join(", ")}, got ${type ? `\`${type}\`` : kindOf(block)}`);
-  const isLink = BLOCKS[type].includes("data") && block.url !== undefined;
-  if (isLink) checkLink(block, where);
-  for (const key of isLink ? (type === "file" ? ["mimeType"] : []) : BLOCKS[type]) {
-    if (typeof block[key] !== "string") throw misuse(`${where}: a ${type} block needs a text \`${key}\`, got ${kindOf(block[key])}${key === "mimeType" && block.mediaType ? "; it is not called `mediaType` here" : ""}`);
+  const { url, data } = block;
+  const isLink = url !== undefined && BLOCKS[type].includes("data");
+  for (const key of isLink ? LINKS[type] : BLOCKS[type]) {
+    if (typeof block[key] !== "string") throw misuse(`${where}: a ${type} block needs a text \`${key}\`, got ${kindOf(block[key])}`);
   }
-  if (block.mimeType && /^(data|https?):/.test(block.data)) throw misuse(`${where}: \`data\` is base64 alone, not an address such as "data:image/png;base64,…"; an address goes into \`url\``);
+  const isMisplaced = isLink ? data !== undefined || PLAIN.test(url) || !/^https?:/.test(url) : block.mimeType && /^(data|https?):/.test(data);
+  if (isMisplaced) throw misuse(`${where}: \`data\` is base64 alone, without "data:image/png;base64,"; an address that begins with https:// goes into \`url\` instead`);
   return block;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // A run as its caller sees it.
 
-import { respond, textsOf } from "../shared.js";
+import { PartialJson, respond, snapshotOf, textsOf } from "../shared.js";
 
 /** @import { AgentEvent, AgentResult, EventResponseInit, JsonSchema, UIMessageResponseInit } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
@@ -84,7 +84,7 @@ export class AgentRun {
 
 /** @param {AsyncIterable<AgentEvent>} events @param {JsonSchema | undefined} schema */
 async function* partialOutputs(events, schema) {
-  yield* (await import("../events/partial-output.js")).outputsOf(events, schema);
+  yield* (await import("../events/partial-output.js")).outputsOf(events, schema, () => new PartialJson(), snapshotOf);
 }
 
 /** The text of all answers, and at the end the error, if there is one. @param {AgentRun} run */
