@@ -177,7 +177,7 @@ const INPUTS = [
   ["a number", 7, /got a number/],
   ["an empty list", [], /at least one message, got an empty array/],
   ["an answer of a model", { role: "assistant", content: [] }, /a message with role `assistant` cannot be an input; only `user` and `custom` can/],
-  ["an address for base64", [{ type: "image", mimeType: "image/png", data: "data:image/png;base64,AAAA" }], /input\[0\]: `data` is base64 alone, not an address/],
+  ["an address for base64", [{ type: "image", mimeType: "image/png", data: "data:image/png;base64,AAAA" }], /input\[0\]: `data` is base64 alone, without .*; an address that begins with https:\/\/ goes into `url`/],
   ["a broken block", [{ type: "image", data: "AAAA" }], /image block needs a text `mimeType`, got nothing/],
   ["a block of another kind", [{ type: "tool_call" }], /must be a block of type text, image, file, got `tool_call`/],
   ["a custom message without a kind", { role: "custom", data: 1 }, /custom message needs a `kind`/],
