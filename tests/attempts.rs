@@ -990,7 +990,11 @@ mod structured_output {
 
     #[test]
     fn json_between_sentences_is_found() {
-        for answer in ["Here:\n```json\n{\"name\":\"Ada\"}\n```\nMore?", "It is {\"name\":\"Ada\"}."] {
+        for answer in [
+            "Here:\n```json\n{\"name\":\"Ada\"}\n```\nMore?",
+            "It is {\"name\":\"Ada\"}.",
+            "Of {these}, {\"name\":\"Ada\"} it is {indeed}.",
+        ] {
             let mut stage = asked(vec![text(answer)]);
             stage.prompt("who?").finish().check();
             assert_eq!(result(&stage).0.as_deref(), Some("{\"name\":\"Ada\"}"));

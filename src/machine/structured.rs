@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::data::json::{ObjectWriter, RawJson, ToJson, Value};
+use crate::data::json::{ObjectWriter, RawJson, Reader, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::data::text;
 use crate::host::config::ModelName;
@@ -223,15 +223,19 @@ fn unwrap(schema: &RawJson, arguments: &RawJson) -> Value {
     if is_wrapped(schema) { value.get(WRAPPED).cloned().unwrap_or_default() } else { value }
 }
 
+/// How many places in a text are tried.
+const PLACES: usize = 16;
+
 /// Returns the JSON in a text. Models often put it between code fences, or between sentences.
 fn json_in(text: &str, schema: &RawJson) -> Result<RawJson, String> {
     let whole = RawJson::parse(text.trim());
     whole.or_else(|error| {
-        let is_list = schema.to_value().text_at("type") == Some("array");
-        let (open, close) = if is_list { (b'[', b']') } else { (b'{', b'}') };
-        let end = text::rsplit_once(text, close).map_or(0, |(before, _)| before.len() + 1);
-        let start = text.bytes().position(|byte| byte == open).unwrap_or(end);
-        let inner = RawJson::parse(text.get(start..end).unwrap_or_default());
-        inner.map_err(|_| ["it is no JSON: ", &error.text()].concat())
+        let open = if schema.to_value().text_at("type") == Some("array") { b'[' } else { b'{' };
+        let places = text.bytes().enumerate().filter(|(_, byte)| *byte == open).take(PLACES);
+        let mut values = places.filter_map(|(at, _)| {
+            let value = Reader::new(text.get(at..)?).skip().ok()?;
+            RawJson::parse(value).ok()
+        });
+        values.next().ok_or_else(|| ["it is no JSON: ", &error.text()].concat())
     })
 }
