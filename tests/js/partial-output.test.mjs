@@ -49,7 +49,7 @@ test("calls of other tools and failed attempts are not part of it", async () => 
 
 test("without a schema it says what is missing", async () => {
   const run = new Agent({ model: scripted(["a"]) }).prompt("Go");
-  await assert.rejects(async () => { for await (const _ of run.partialOutput); }, /`partialOutput` needs the schema of the answer: new Agent\(\{ output \}\)/);
+  await assert.rejects(async () => { for await (const _ of run.partialOutput); }, /`partialOutput` needs a schema: new Agent\(\{ output \}\)/);
   misused(() => run.partialOutput[Symbol.asyncIterator](), /./);
 });
 

@@ -41,7 +41,7 @@ async function pump(run, slot, effect, state) {
   const request = requestOf(run.core, effect, engineRun.takeBody(slot));
   if (effect.hasLinks) {
     const { putInFiles } = await import("./links.js");
-    await putInFiles(request, setupOf(run.core.settings.models.known[effect.model]), run.core, state.signal);
+    await putInFiles(request, setupOf(run.core.settings.models.known[effect.model]), run.core, state.signal, AgentError);
   }
   const response = run.takeAhead(effect, request.body, state) ?? send(request, state);
   const intake = await response.then((answer) => openResponse(run, slot, answer, state, request));

@@ -2,9 +2,9 @@
 // Images and files that are elsewhere. Where the server fetches them itself, their addresses are passed on; where it does
 // not, their contents are fetched here and put into the request. Loaded with the first request that refers to one.
 
-import { AgentError } from "../shared.js";
 import { fetchFile, isLocal } from "./files.js";
 
+/** @import { AgentError } from "../shared.js" */
 /** @import { Core } from "../agent/core.js" */
 /** @import { Setup } from "../models/setup.js" */
 /** @import { Fetched } from "./files.js" */
@@ -28,8 +28,9 @@ const fetched = new WeakMap();
 /**
  * Puts the contents of what the server does not fetch into the request.
  * @param {ModelRequest} request @param {Setup} setup of the model @param {Core} core @param {AbortSignal} signal
+ * @param {typeof AgentError} ErrorClass passed in: imported here, it would become a file of its own that every page loads
  */
-export async function putInFiles(request, { wire, limits }, core, signal) {
+export async function putInFiles(request, { wire, limits }, core, signal, ErrorClass) {
   const body = JSON.parse(new TextDecoder().decode(request.body));
   const links = [...LINKS[/** @type {string} */ (wire)](body, new URL(request.url))].filter(({ address, isTaken }) => !isTaken || isLocal(address));
   if (links.length === 0) return;
@@ -41,9 +42,9 @@ export async function putInFiles(request, { wire, limits }, core, signal) {
   for (const { address, isImage } of links) {
     const { href } = address;
     if (files.has(href)) continue;
-    const file = known.get(href) ?? (await fetchFile(address, { room, limit, isImage, signal }));
+    const file = known.get(href) ?? (await fetchFile(address, { room, limit, isImage, signal, ErrorClass }));
     room -= file.bytes.length;
-    if (room < 0) throw new AgentError({ code: "invalid_request", message: `the images and files of the conversation have more than ${limit} bytes together; see \`limits.files\` of the model`, retryable: false, phase: "model" });
+    if (room < 0) throw new ErrorClass({ code: "invalid_request", message: `the images and files of the conversation have more than ${limit} bytes together; see \`limits.files\` of the model`, retryable: false, phase: "model" });
     files.set(href, file);
   }
   // What the conversation no longer refers to is forgotten.

@@ -1,8 +1,6 @@
 // @ts-check
 // A structured answer while it arrives: as a call of the tool for it, or as a text. Loaded when somebody reads one.
 
-import { misuse } from "../errors/errors.js";
-
 /** @import { AgentEvent, JsonSchema } from "../index.js" */
 /** @import { PartialJson } from "./partial-json.js" */
 
@@ -12,12 +10,11 @@ const OUTPUT_TOOL = "__structured_output";
 /**
  * Yields the answer each time it has grown: snapshots, each of which stays as it is. An attempt that fails is followed by
  * the beginning of the next.
- * @param {AsyncIterable<AgentEvent>} events @param {JsonSchema | undefined} schema
+ * @param {AsyncIterable<AgentEvent>} events @param {JsonSchema} schema
  * @param {() => PartialJson} begin the parser is part of what every page has
  * @param {(json: PartialJson) => any} snapshotOf so is this @returns {AsyncGenerator<any, void>}
  */
 export async function* outputsOf(events, schema, begin, snapshotOf) {
-  if (!schema) throw misuse("`partialOutput` needs the schema of the answer: new Agent({ output })");
   const isList = schema["type"] === "array";
   /** The blocks of the message, by their index. @type {Map<number, Growing>} */
   const blocks = new Map();

@@ -1,7 +1,7 @@
 // @ts-check
 // A run as its caller sees it.
 
-import { PartialJson, respond, snapshotOf, textsOf } from "../shared.js";
+import { misuse, PartialJson, respond, snapshotOf, textsOf } from "../shared.js";
 
 /** @import { AgentEvent, AgentResult, EventResponseInit, JsonSchema, UIMessageResponseInit } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
@@ -84,6 +84,7 @@ export class AgentRun {
 
 /** @param {AsyncIterable<AgentEvent>} events @param {JsonSchema | undefined} schema */
 async function* partialOutputs(events, schema) {
+  if (!schema) throw misuse("`partialOutput` needs a schema: new Agent({ output })");
   yield* (await import("../events/partial-output.js")).outputsOf(events, schema, () => new PartialJson(), snapshotOf);
 }
 
