@@ -159,8 +159,8 @@ test("an address that is none is told at the call", () => {
     misused(() => agent.prompt([{ type: "image", url }]), /input\[0\]: .*an address that begins with https:\/\/ goes into `url`/);
   }
   misused(() => agent.prompt(/** @type {any} */ ([{ type: "image", url: "https://a.example/a.png", data: "AAAA", mimeType: "image/png" }])), /an address that begins with https/);
-  misused(() => agent.prompt(/** @type {any} */ ([{ type: "file", url: "https://a.example/a.pdf" }])), /a file block needs a text `mimeType`, got nothing/);
-  misused(() => agent.prompt(/** @type {any} */ ([{ type: "image", url: new URL("https://a.example/a.png") }])), /an image block needs a text `url`|a image block needs a text `url`/);
+  misused(() => agent.prompt(/** @type {any} */ ([{ type: "file", url: "https://a.example/a.pdf" }])), /a block of type file needs a text `mimeType`, got nothing/);
+  misused(() => agent.prompt(/** @type {any} */ ([{ type: "image", url: new URL("https://a.example/a.png") }])), /a block of type image needs a text `url`/);
 });
 
 test("a checkpoint keeps the address", async () => {

@@ -203,9 +203,9 @@ test("parts of one's own are in the message, made of events", async () => {
 test("a response that is asked for too late says so, while the run goes on and when it is over", async () => {
   const run = new Agent({ model: scripted(["one"]) }).prompt("Go");
   for await (const event of run) {
-    if (event.type === "message_start") misused(() => run.toUIMessageStreamResponse(), /this run has begun; ask for it in the same task as `prompt`, before any `await`/);
+    if (event.type === "message_start") misused(() => run.toUIMessageStreamResponse(), /begins with its run, which has begun; ask for it right after `prompt`, before any `await`/);
   }
-  misused(() => run.toUIMessageStreamResponse(), /this run has begun/);
+  misused(() => run.toUIMessageStreamResponse(), /which has begun/);
 });
 
 test("what useChat posts is read: words, pictures, files, a whole conversation", async () => {

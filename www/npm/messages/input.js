@@ -86,9 +86,9 @@ function checkBlock(block, where, types) {
   const { url, data } = block;
   const isLink = url !== undefined && BLOCKS[type].includes("data");
   for (const key of isLink ? LINKS[type] : BLOCKS[type]) {
-    if (typeof block[key] !== "string") throw misuse(`${where}: a ${type} block needs a text \`${key}\`, got ${kindOf(block[key])}`);
+    if (typeof block[key] !== "string") throw misuse(`${where}: a block of type ${type} needs a text \`${key}\`, got ${kindOf(block[key])}`);
   }
   const isMisplaced = isLink ? data !== undefined || PLAIN.test(url) || !/^https?:/.test(url) : block.mimeType && /^(data|https?):/.test(data);
-  if (isMisplaced) throw misuse(`${where}: \`data\` is base64 alone, without "data:image/png;base64,"; an address that begins with https:// goes into \`url\` instead`);
+  if (isMisplaced) throw misuse(`${where}: \`data\` is base64 alone; an address that begins with https:// goes into \`url\``);
   return block;
 }

@@ -51,7 +51,7 @@ export function respond(run, kind, init = {}) {
   if (!(Number.isInteger(after) && after >= 0)) throw misuse(`\`lastEventId\` must be the number of an event, got ${JSON.stringify(init.lastEventId)}`);
   const known = recordings.get(run);
   // What a reader of events missed it knows by their numbers; a message cannot begin in its middle.
-  if (!known && kind === "uiMessages" && (run.end || run.fold.turn || run.fold.turns > 0)) throw misuse("a UI message stream begins with the run, and this run has begun; ask for it in the same task as `prompt`, before any `await`");
+  if (!known && kind === "uiMessages" && (run.end || run.fold.turn || run.fold.turns > 0)) throw misuse("a UI message stream begins with its run, which has begun; ask for it right after `prompt`, before any `await`");
   const recording = known ?? record(run);
   recordings.set(run, recording);
   const headers = new Headers(init.headers);
