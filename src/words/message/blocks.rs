@@ -161,10 +161,12 @@ impl ToJson for ContentBlock {
 #[inline(never)]
 fn write_media(kind: &str, mime_type: &str, data: &str, object: &mut ObjectWriter<'_>) {
     object.fill(r#""type":"$""#, &[kind]);
-    if !mime_type.is_empty() {
+    let is_link = is_address(data);
+    // Of an image that is elsewhere, the type need not be known.
+    if !is_link || !mime_type.is_empty() {
         object.fill(r#""mimeType":"$""#, &[mime_type]);
     }
-    object.fill(r#""$":"$""#, &[if is_address(data) { "url" } else { "data" }, data]);
+    object.fill(r#""$":"$""#, &[if is_link { "url" } else { "data" }, data]);
 }
 
 /// Reads the type and the content of an image or a file; of one that is elsewhere, the type need not be known.
