@@ -1,7 +1,7 @@
 // What the types promise about tools, events, approvals and answers: names narrow arguments, records infer them, what is no
 // tool is rejected. Compiled by the newest compiler and the oldest, never run.
 
-import { Agent, agentLoop, custom, scripted, tool, type AgentEvent, type ApprovalRequest, type AssistantMessageEvent, type CallsOf, type Input, type Partially, type RecordTool, type Tool, type ToolCalls, type ToolDefinition } from "turnwheel";
+import { Agent, agentLoop, custom, scripted, tool, type AgentEvent, type ApprovalRequest, type AssistantMessageEvent, type CallsOf, type DataPart, type Input, type Partially, type RecordTool, type Tool, type ToolCalls, type ToolDefinition } from "turnwheel";
 import { z } from "zod";
 declare function is<T>(value: T): void;
 type Same<X, Y> = (<T>() => T extends X ? 1 : 2) extends <T>() => T extends Y ? 1 : 2 ? true : false;
@@ -114,3 +114,10 @@ is<AssistantMessageEvent>({ type: "text_end", contentIndex: 0, signature: 1 });
 // @ts-expect-error there is no such event
 is<AssistantMessageEvent>({ type: "text", text: "a" });
 is<AssistantMessageEvent>({ type: "error", error: { code: "throttled", message: "later", retryAfterMs: 5 } });
+
+// ---- parts of one's own in a UI message
+
+new Agent({ model }).prompt("x").toUIMessageStreamResponse({ aiVersion: 6, dataParts: (event) => (event.type === "turn_end" ? { type: "data-turn", data: event.turnIndex } : undefined) });
+is<DataPart>({ type: "data-x", id: "1", data: { a: 1 }, transient: true });
+// @ts-expect-error its type begins with data-
+is<DataPart>({ type: "x", data: 1 });
