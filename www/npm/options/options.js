@@ -72,8 +72,8 @@ const FOREIGN_NAMES = {
   providerOptions: "write streamOptions: { body }, the fields of the provider's own request", timeout: "timeouts",
   history: "messages", needsApproval: "the tool says it: requiresApproval",
   schema: "output", responseFormat: "output", outputSchema: "output", memory: "give the history as `messages`; turnwheel/stores keeps checkpoints",
-  apiKey: ON_MODEL, baseURL: ON_MODEL, baseUrl: ON_MODEL, headers: ON_MODEL, fetch: ON_MODEL, contextWindow: ON_MODEL, price: ON_MODEL, signal: ON_PROMPT, abortSignal: ON_PROMPT, metadata: ON_PROMPT, context: ON_PROMPT,
-  onFinish: ON_EVENT, onToolCall: ON_EVENT, onStepFinish: ON_EVENT, onEvent: ON_EVENT, onChunk: ON_EVENT, debug: ON_EVENT, verbose: ON_EVENT, stream: ON_EVENT,
+  apiKey: ON_MODEL, baseURL: ON_MODEL, baseUrl: ON_MODEL, headers: ON_MODEL, fetch: ON_MODEL, contextWindow: ON_MODEL, signal: ON_PROMPT, abortSignal: ON_PROMPT, metadata: ON_PROMPT, context: ON_PROMPT,
+  onFinish: ON_EVENT, onStepFinish: ON_EVENT, onEvent: ON_EVENT, onChunk: ON_EVENT, debug: ON_EVENT, verbose: ON_EVENT, stream: ON_EVENT,
   prompt: "what is said goes to agent.prompt(…), what always holds into `systemPrompt`", name: "an agent has no name; see `sessionId`, `transfer.agentName`, and the name of a `subagent` tool",
 };
 

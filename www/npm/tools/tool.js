@@ -37,7 +37,7 @@ const prepared = new WeakMap();
 
 /** @param {object} definition @param {string} [name] @returns {Prepared} */
 export function prepare(definition, name) {
-  if (typeof definition !== "object" || definition === null || Array.isArray(definition) || definition instanceof Promise) throw misuse(`${name === undefined ? "a tool" : `tool \`${name}\``} must be an object, got ${kindOf(definition)}`);
+  if (typeof definition !== "object" || definition === null) throw misuse(`${name === undefined ? "a tool" : `tool \`${name}\``} must be an object, got ${kindOf(definition)}`);
   const known = prepared.get(definition);
   if (known && (name === undefined || known.definition.name === name)) return known;
   const named = name === undefined ? definition : Object.setPrototypeOf({ ...definition, name }, Object.getPrototypeOf(definition));
