@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as ai7 from "ai";
-import * as ai6 from "ai6";
+import * as ai6 from "ai-6";
 import { fromUIMessages } from "../../pkg/server.js";
 import { Agent, call, deferred, misused, scripted, settle, testTool } from "./kit.mjs";
 
