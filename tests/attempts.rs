@@ -10,8 +10,8 @@ use std::rc::Rc;
 use futures::stream::{self, StreamExt};
 use rig::clock::Clock;
 use rig::host::{
-    Port, ScriptedAnswer, Stage, answers, brief, calls, config, failure, model, native_model, quick, stage,
-    text,
+    Port, ScriptedAnswer, Stage, answers, asking_model, brief, calls, config, failure, model, native_model,
+    quick, stage, text,
 };
 use turnwheel::agent::Agent;
 use turnwheel::cancel::CancelToken;
@@ -23,7 +23,7 @@ use turnwheel::message::{AgentMessage, MessageStopReason, Usage};
 use turnwheel::policy::{PolicyContext, PostTurn, Transform, Verdict};
 use turnwheel::ports::{Compaction, HookCall};
 use turnwheel::retry::RetryConfig;
-use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
+use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest, NativeOutput};
 
 type Notes = Rc<RefCell<Vec<String>>>;
 
@@ -1002,18 +1002,86 @@ mod structured_output {
     }
 
     #[test]
-    fn tries_are_bounded() {
-        let mut stage = asked((0..9).map(|_| text("no")).collect());
+    fn tries_are_bounded_and_prose_has_one_more() {
+        let unfitting = || text("{\"nom\":\"Ada\"}");
+        for (answers, turns) in [
+            ((0..9).map(|_| text("no")).collect::<Vec<_>>(), 2),
+            ((0..9).map(|_| unfitting()).collect(), 4),
+            ([text("no")].into_iter().chain((0..9).map(|_| unfitting())).collect(), 4),
+        ] {
+            let mut stage = asked(answers);
+            stage.prompt("who?").finish().check();
+            assert_eq!(stage.count("turn_start"), turns);
+            let end = stage.lines().pop().unwrap();
+            let why = format!(
+                "run ends error: the model gave no answer that fits the output schema in {turns} tries"
+            );
+            assert!(end.starts_with(&why), "{end}");
+            assert_eq!(result(&stage).0, None);
+        }
+    }
+
+    #[test]
+    fn json_between_sentences_is_found() {
+        for answer in [
+            "Here:\n```json\n{\"name\":\"Ada\"}\n```\nMore?",
+            "It is {\"name\":\"Ada\"}.",
+            "Of {these}, {\"name\":\"Ada\"} it is {indeed}.",
+        ] {
+            let mut stage = asked(vec![text(answer)]);
+            stage.prompt("who?").finish().check();
+            assert_eq!(result(&stage).0.as_deref(), Some("{\"name\":\"Ada\"}"));
+        }
+    }
+
+    /// What each request asks for: the tools, the choice among them, and whether the schema is in it.
+    fn requests(
+        native: Option<NativeOutput>,
+        tools: &[&'static str],
+        kind: &str,
+        given: Vec<ScriptedAnswer>,
+    ) -> Vec<String> {
+        let clock = Clock::default();
+        let asked = Rc::new(RefCell::new(Vec::new()));
+        let (seen, given) = (asked.clone(), RefCell::new(VecDeque::from(given)));
+        let ask = move |request: ModelRequest, _| {
+            let mut words: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
+            let choice = request.options.tool_choice.as_ref().map(|choice| format!("{choice:?}"));
+            words.extend(choice.as_deref());
+            words.extend(request.output.as_ref().map(|_| "schema"));
+            seen.borrow_mut().push(words.join(" "));
+            stream::iter(given.borrow_mut().pop_front().unwrap_or_default()).boxed_local()
+        };
+        let tools = tools.iter().map(|name| quick(name)).collect();
+        let mut config = config(&clock, asking_model("m", native, ask), tools);
+        config.rules.output = schema(&format!("{{\"type\":\"{kind}\"}}"));
+        let mut stage = Stage::new(clock, config);
         stage.prompt("who?").finish().check();
-        assert_eq!(stage.count("turn_start"), 4);
-        let end = stage.lines().pop().unwrap();
-        assert!(
-            end.starts_with(
-                "run ends error: the model gave no answer that fits the output schema in 4 tries"
-            ),
-            "{end}"
+        asked.take()
+    }
+
+    #[test]
+    fn the_answer_is_asked_for_the_strictest_way_the_model_has() {
+        let forced = "__structured_output Tool(\"__structured_output\")";
+        let native = |with_tools, any_root| Some(NativeOutput { with_tools, any_root });
+        let (bare, fits) = (|| text("no"), || text("{}"));
+        let call = || calls(&[("a", "t", "{}")]);
+        // A tool: alone, it must be called; beside others, one of them must be.
+        assert_eq!(requests(None, &[], "object", vec![fits()]), [forced]);
+        assert_eq!(
+            requests(None, &["t"], "object", vec![call(), bare(), fits()]),
+            ["t __structured_output Required", "t __structured_output Required", &format!("t {forced}")]
         );
-        assert_eq!(result(&stage).0, None);
+        // The schema itself, beside tools where that is possible.
+        assert_eq!(requests(native(true, true), &["t"], "object", vec![call(), fits()]), ["t schema"; 2]);
+        assert_eq!(requests(native(false, true), &[], "array", vec![text("[]")]), ["schema"]);
+        assert_eq!(
+            requests(native(false, true), &["t"], "object", vec![bare(), fits()]),
+            ["t __structured_output Required", "schema"]
+        );
+        // Where the schema must describe an object, a list is wrapped, for the tool.
+        let wrapped = || vec![calls(&[("s", OUTPUT_TOOL, "{\"value\":[]}")])];
+        assert_eq!(requests(native(true, false), &[], "array", wrapped()), [forced]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ struct Case {
 
 /// The folders of the wires, and the least number of cases in each.
 const WIRES: [(&str, usize); 4] =
-    [("openai_chat", 89), ("anthropic", 41), ("openai_responses", 31), ("gemini", 26)];
+    [("openai_chat", 93), ("anthropic", 43), ("openai_responses", 32), ("gemini", 27)];
 
 /// Wire (and `compat`), model, options, and the members of the body besides model, messages and tools.
 const TOLD: &str = r#"
@@ -177,6 +177,7 @@ fn every_request_is_written_as_its_server_wants_it() {
             assert_eq!(&Value::Object(encoded.collect()), headers, "{}", case.name);
             assert_eq!(headers.as_object().unwrap().len(), got.headers.len(), "{}", case.name);
         }
+        assert_eq!(got.has_links, case.file.get("hasLinks").is_some(), "{}", case.name);
         let wanted = case.file.get("body").unwrap();
         assert_eq!(body(&got).to_json(), ordered_as(&body(&got), wanted).to_json(), "{}", case.name);
     }

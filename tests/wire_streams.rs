@@ -66,6 +66,33 @@ fn an_answer_with_another_id_voids_what_came_before() {
 }
 
 #[test]
+fn a_start_in_the_middle_of_a_block_does_not_void_it() {
+    let start = |id: &str| format!(r#"{{"type":"message_start","message":{{"id":"{id}"}}}}"#);
+    let text = |index, text: &str| delta(index, &format!(r#"{{"type":"text_delta","text":"{text}"}}"#));
+    let begun = block(0, r#"{"type":"text","text":"a"}"#);
+    let stopped = r#"{"type":"content_block_stop","index":0}"#;
+    // The block goes on, or the next one begins: the start means nothing.
+    let events = messages(&[&start("a"), &begun, &start("b"), &text(0, "b"), &reason("end_turn"), STOP]);
+    assert_eq!(events, ["start", "0 text", "0 + a", "0 + b", "0 end", "done stop"]);
+    let events = messages(&[&start("a"), &begun, stopped, &start("b"), &tool(1), &reason("tool_use"), STOP]);
+    assert_eq!(events, ["start", "0 text", "0 + a", "0 end", "1 call f(t1)", "1 end", "done tool_use"]);
+    // What follows a block that has ended begins another answer.
+    let events =
+        messages(&[&start("a"), &begun, stopped, &start("b"), &text(0, "b"), &reason("end_turn"), STOP]);
+    assert_eq!(events, ["start", "0 text", "0 + a", "start", "0 text", "0 + b", "0 end", "done stop"]);
+    // The same message once more, after another one that never came.
+    let events = messages(&[
+        &start("a"),
+        &begun,
+        &start("b"),
+        &start("a"),
+        &block(0, r#"{"type":"text","text":"b"}"#),
+        STOP,
+    ]);
+    assert_eq!(events.iter().filter(|event| *event == "start").count(), 1, "{events:?}");
+}
+
+#[test]
 fn the_last_call_of_a_message_that_was_cut_is_cut_even_if_its_json_is_whole() {
     let whole = |index| delta(index, r#"{"type":"input_json_delta","partial_json":"{\"a\":1}"}"#);
     let close = r#"{"type":"content_block_stop","index":0}"#;

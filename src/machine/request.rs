@@ -150,10 +150,7 @@ impl Step<'_> {
     }
 
     pub(super) fn request(&mut self, messages: Rc<Vec<LlmMessage>>) -> ModelRequest {
-        let (mut system_prompt, mut options) = (self.rules.system_prompt.clone(), self.stream_options());
-        if self.state.spending.is_wrapping_up {
-            (system_prompt, options) = self.wrap_up(options);
-        }
+        let (system_prompt, options) = self.call_options();
         let mut request = ModelRequest {
             model: self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone()),
             system_prompt,
@@ -166,6 +163,15 @@ impl Step<'_> {
         };
         self.fit_request(&mut request, 0);
         request
+    }
+
+    /// The system prompt and the options of this call.
+    pub(super) fn call_options(&self) -> (Rc<str>, Rc<StreamOptions>) {
+        let options = self.stream_options();
+        if self.state.spending.is_wrapping_up {
+            return self.wrap_up(options);
+        }
+        (self.rules.system_prompt.clone(), options)
     }
 
     /// The options of this call. A choice that forces a call of a tool holds for the first call of a run.

@@ -19,6 +19,7 @@ use super::input::Queue;
 use super::output::{Effect, EffectId};
 use super::phase::{AfterPoll, StoredAnswer};
 use super::step::Step;
+use super::structured::Miss;
 use super::texts::default_text;
 
 impl Step<'_> {
@@ -157,7 +158,7 @@ impl Step<'_> {
         if batch.is_answer && self.state.structured.output.is_none() && matches!(batch.ending, Ending::Normal)
         {
             // Its result tells the model what is wrong with it.
-            if let Err(error) = self.reject_output("see the tool's result") {
+            if let Err(error) = self.reject_output(&Miss::Unfitting("see the tool's result".to_owned())) {
                 batch.ending = Ending::Stopped(*error);
             }
         }

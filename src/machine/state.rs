@@ -109,6 +109,8 @@ pub(crate) struct Structured {
     pub(crate) output: Option<RawJson>,
     /// The number of answers that did not fit the schema.
     pub(crate) tries: u32,
+    /// One of them was no JSON.
+    pub(crate) had_prose: bool,
 }
 
 /// A list of tools, and the same list with the one for the answer.

@@ -3,12 +3,13 @@
 
 use std::rc::Rc;
 
-use crate::data::json::{ObjectWriter, RawJson, ToJson, Value};
+use crate::data::json::{ObjectWriter, RawJson, Reader, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::data::text;
+use crate::host::config::ModelName;
 use crate::host::isolate::guard;
 use crate::host::tool::{AgentToolResult, ToolSpec};
-use crate::rules::stream::{ModelRequest, ToolSchema};
+use crate::rules::stream::{ModelRequest, StreamOptions, ToolChoice, ToolSchema};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::{
@@ -34,23 +35,53 @@ pub(super) enum Answered {
     /// The text is the requested JSON.
     Fits(RawJson),
     /// The text is not the requested JSON, for this reason.
-    Misses(String),
+    Misses(Miss),
+}
+
+/// Why an answer is not the requested JSON.
+pub(super) enum Miss {
+    /// It is JSON that does not fit.
+    Unfitting(String),
+    /// It is no JSON at all.
+    Prose(String),
 }
 
 impl Step<'_> {
     /// Adds to a request what the model is offered: its tools, and the schema of the answer or the tool for
-    /// it.
+    /// it, which it then has to call.
     pub(super) fn fit_request(&mut self, request: &mut ModelRequest, model: usize) {
         let Some(model) = self.rules.models.get(model) else { return };
-        let schema = self.rules.output.clone();
-        let by_tool = model.supports_tools && !model.native_output;
         request.model = model.id.clone();
-        request.tools = match &schema {
-            _ if !model.supports_tools => Rc::new([]),
-            Some(schema) if by_tool => self.offer(schema),
-            _ => self.rules.schemas.clone(),
-        };
-        request.output = schema.filter(|_| !by_tool);
+        request.tools = if model.supports_tools { self.rules.schemas.clone() } else { Rc::new([]) };
+        if let Some(schema) = self.rules.output.clone() {
+            let model = model.clone();
+            self.ask_for_output(request, schema, &model);
+        }
+    }
+
+    #[inline(never)]
+    fn ask_for_output(&mut self, request: &mut ModelRequest, schema: RawJson, model: &ModelName) {
+        let (supports_tools, native) = (model.supports_tools, model.native_output());
+        request.output = None;
+        request.options = self.call_options().1;
+        let native = native.filter(|native| native.any_root || !is_wrapped(&schema));
+        let is_repair = self.state.structured.tries > 0;
+        match native {
+            Some(native) if native.with_tools || request.tools.is_empty() => request.output = Some(schema),
+            // Whatever it could do with tools, what is missing now is the answer.
+            Some(_) if is_repair => {
+                request.tools = Rc::new([]);
+                request.output = Some(schema);
+            }
+            _ if !supports_tools => request.output = Some(schema),
+            _ => {
+                let is_only = request.tools.is_empty() || is_repair || self.state.spending.is_wrapping_up;
+                request.tools = self.offer(&schema);
+                if self.state.structured.output.is_none() {
+                    force(&mut request.options, is_only);
+                }
+            }
+        }
     }
 
     /// Returns the tools plus the one for the answer: the same list as long as nothing changes.
@@ -99,12 +130,13 @@ impl Step<'_> {
         let speaks = matches!(message.stop_reason, S::Stop | S::Length | S::ToolUse);
         match &self.rules.output {
             Some(schema) if speaks => {
-                let parsed = RawJson::parse(without_fence(&message.text()));
-                let judged = parsed.map_err(|error| ["it is no JSON: ", &error.text()].concat());
-                match judged.and_then(|value| self.check_output(schema, value.to_value())) {
+                let judged = json_in(&message.text(), schema)
+                    .map_err(Miss::Prose)
+                    .and_then(|value| self.check_output(schema, value.to_value()).map_err(Miss::Unfitting));
+                match judged {
                     Ok(output) => Answered::Fits(output),
                     Err(_) if self.state.structured.output.is_some() => Answered::AsItIs,
-                    Err(text) => Answered::Misses(text),
+                    Err(miss) => Answered::Misses(miss),
                 }
             }
             _ => Answered::AsItIs,
@@ -125,16 +157,28 @@ impl Step<'_> {
         guard(|| check(&spec, &call)).map(|()| value)
     }
 
-    /// Handles an invalid answer. Returns what the model is told, or the error that ends the run.
-    pub(super) fn reject_output(&mut self, why: &str) -> Result<AgentMessage, Box<ErrorInfo>> {
-        self.state.structured.tries += 1;
-        if self.state.structured.tries > self.rules.output_retries {
+    /// Handles an invalid answer. Returns what the model is told, or the error that ends the run. A model that answers
+    /// with prose twice will do so again.
+    pub(super) fn reject_output(&mut self, miss: &Miss) -> Result<AgentMessage, Box<ErrorInfo>> {
+        let (why, is_prose) = match miss {
+            Miss::Unfitting(why) => (why, false),
+            Miss::Prose(why) => (why, true),
+        };
+        let structured = &mut self.state.structured;
+        structured.tries += 1;
+        let is_again = is_prose && structured.had_prose;
+        structured.had_prose |= is_prose;
+        if is_again || structured.tries > self.rules.output_retries {
             let tries = text::number(self.state.structured.tries);
             let text = ["the model gave no answer that fits the output schema in ", &tries, " tries: ", why];
             return Err(Box::new(ErrorInfo::new(ErrorKind::Unknown, text.concat()).in_phase("output")));
         }
-        let by_tool =
-            self.rules.models.first().is_some_and(|model| !model.native_output && model.supports_tools);
+        let by_tool = self.rules.models.first().is_some_and(|model| {
+            model.supports_tools
+                && !model.native_output().is_some_and(|native| {
+                    native.any_root || !self.rules.output.as_ref().is_some_and(is_wrapped)
+                })
+        });
         let how =
             if by_tool { "Call the tool `__structured_output`." } else { "Answer with that JSON only." };
         let text = ["The answer does not fit the wanted JSON (", why, "). ", how].concat();
@@ -142,16 +186,27 @@ impl Step<'_> {
     }
 }
 
+/// Makes the model call a tool, unless the host has said which: the one for the answer, or any.
+fn force(options: &mut Rc<StreamOptions>, is_only: bool) {
+    if matches!(options.tool_choice, None | Some(ToolChoice::Auto)) {
+        let choice = if is_only { ToolChoice::Tool(OUTPUT_TOOL.to_owned()) } else { ToolChoice::Required };
+        Rc::make_mut(options).tool_choice = Some(choice);
+    }
+}
+
+/// Whether a schema describes something else than an object, or one of several things.
 fn is_wrapped(schema: &RawJson) -> bool {
     let schema = schema.to_value();
-    let kind = schema.text_at("type");
-    kind.is_some_and(|kind| kind != "object")
+    let is_union = schema.get("anyOf").or(schema.get("oneOf")).is_some();
+    schema.text_at("type").map_or(is_union, |kind| kind != "object")
 }
 
 fn wrap(schema: &RawJson) -> RawJson {
     let mut text = String::new();
     let mut wrapped = ObjectWriter::new(&mut text);
     wrapped.field("type", "object");
+    // What references refer to stays at the root.
+    wrapped.optional("$defs", &schema.to_value().get("$defs").map(ToJson::to_raw));
     let mut members = ObjectWriter::new(wrapped.key("properties"));
     members.field(WRAPPED, schema);
     members.end();
@@ -168,11 +223,19 @@ fn unwrap(schema: &RawJson, arguments: &RawJson) -> Value {
     if is_wrapped(schema) { value.get(WRAPPED).cloned().unwrap_or_default() } else { value }
 }
 
-/// Returns the JSON in a text, which models often put between code fences.
-fn without_fence(text: &str) -> &str {
-    let text = text.trim();
-    let Some(fenced) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else {
-        return text;
-    };
-    text::split_once(fenced, "\n").map_or(fenced, |(_, json)| json)
+/// How many places in a text are tried.
+const PLACES: usize = 16;
+
+/// Returns the JSON in a text. Models often put it between code fences, or between sentences.
+fn json_in(text: &str, schema: &RawJson) -> Result<RawJson, String> {
+    let whole = RawJson::parse(text.trim());
+    whole.or_else(|error| {
+        let open = if schema.to_value().text_at("type") == Some("array") { b'[' } else { b'{' };
+        let places = text.bytes().enumerate().filter(|(_, byte)| *byte == open).take(PLACES);
+        let mut values = places.filter_map(|(at, _)| {
+            let value = Reader::new(text.get(at..)?).skip().ok()?;
+            RawJson::parse(value).ok()
+        });
+        values.next().ok_or_else(|| ["it is no JSON: ", &error.text()].concat())
+    })
 }

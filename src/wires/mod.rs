@@ -15,7 +15,7 @@ pub mod sse;
 pub use limits::Limits;
 
 use crate::data::json::Value;
-use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
+use crate::rules::stream::{AssistantMessageEvent, ModelRequest, NativeOutput};
 use crate::words::error::ErrorInfo;
 
 /// The request to send.
@@ -27,6 +27,9 @@ pub struct HttpRequest {
     pub headers: Vec<(String, String)>,
     /// JSON in UTF-8.
     pub body: Vec<u8>,
+    /// The body refers to images or files by their addresses. A host that sends it to a server that does not fetch them
+    /// may put in their contents.
+    pub has_links: bool,
 }
 
 /// The address of a server, and how it differs from others.
@@ -71,6 +74,11 @@ pub trait Wire {
 
     /// Builds the request.
     fn encode(&mut self, request: &ModelRequest) -> HttpRequest;
+
+    /// Whether the model with this id answers with JSON that fits a schema, if the request holds one.
+    fn native_output(&self, _model: &str) -> Option<NativeOutput> {
+        None
+    }
 
     /// Creates a decoder for the body of a 200 answer.
     fn decoder(&self) -> Box<dyn Decoder>;

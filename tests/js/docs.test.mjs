@@ -121,7 +121,7 @@ test("every example says what it is, stands in the index, and takes the package 
 
 const types = readFileSync(join(ROOT, "www/npm/index.d.ts"), "utf8");
 /** The text of a type. @param {string} name */
-const typeOf = (name) => new RegExp(`export type ${name} =([^]*?);\n(?:\n|$|\/)`).exec(types)?.[1] ?? "";
+const typeOf = (name) => new RegExp(`export type ${name}(?:<.*>)? =([^]*?);\n(?:\n|$|\/)`).exec(types)?.[1] ?? "";
 const quotedNames = (/** @type {string} */ text) => [...text.matchAll(/"([\w.-]+)"/g)].map((match) => match[1]);
 /**
  * The code words in the line or paragraph that begins like this.
@@ -136,7 +136,8 @@ const listed = (page, begin) => {
 
 /** The events with their fields, according to the types. */
 function eventsOfTypes() {
-  const text = typeOf("AgentEvent").replace(/\/\*\*.*?\*\//g, "");
+  // What depends on the known tools stands beside the other members.
+  const text = typeOf("AgentEvent").replace(/\/\*\*.*?\*\//g, "").replace(/callId: string(.*?) \} & (Call|Name)Of<Calls>/g, (_, rest, kind) => `callId: string; toolName: string${kind === "Call" ? "; arguments: object" : ""}${rest} }`);
   return Object.fromEntries([...text.matchAll(/\{ type: "(\w+)"/g)].map((match) => {
     let depth = 1;
     let fields = "";

@@ -54,6 +54,8 @@ test("tsc agrees: every export as a user would use it, and every event as it rea
   writeFileSync(here("../out/types/api.ts"), theContract());
   writeFileSync(here("../out/types/examples.ts"), examples());
   await compiles("types/tsconfig.json");
+  // docs/hosts.md names the oldest compiler.
+  await compiles("types/tsconfig.oldest.json", "typescript-oldest");
 });
 
 test("tsc agrees: tools of the AI SDK are taken as they are", () => compiles("types/tsconfig.ai-sdk.json"));
@@ -62,9 +64,9 @@ test("tsc agrees: what a page has is enough", () => compiles("types/tsconfig.web
 
 test("tsc agrees: what a server has is enough", () => compiles("types/tsconfig.server.json"));
 
-/** @param {string} project */
-async function compiles(project) {
-  const output = await promisify(execFile)(process.execPath, [here("../../node_modules/typescript/bin/tsc"), "--project", here(project)]).catch((error) => error);
+/** @param {string} project @param {string} [compiler] */
+async function compiles(project, compiler = "typescript") {
+  const output = await promisify(execFile)(process.execPath, [here(`../../node_modules/${compiler}/bin/tsc`), "--project", here(project)]).catch((error) => error);
   assert.equal(output.stdout, "");
   assert.equal(output.stderr, "");
 }
@@ -129,6 +131,9 @@ const ADDED = [
   ["an agent has a session", /(export declare class Agent [^{]*\{)/, "$1\n  readonly sessionId: string;"],
   ["what a host may stream", /\| \{ type: "text_end" \| "tool_call_end"; contentIndex: number \}/, '| { type: "text_end"; contentIndex: number; signature?: string } | { type: "tool_call_end"; contentIndex: number; metadata?: { [name: string]: JsonValue } } | { type: "raw"; contentIndex: number; data: JsonValue } | ({ type: "usage" } & Partial<Usage>) | { type: "ping" }'],
   ["a thought may be redacted", /(type: "thinking_end"; contentIndex: number; signature\?: string)/, "$1; redacted?: boolean"],
+  ["an image may be elsewhere", /^export interface ImageBlock \{.*\}$/m, 'export type ImageBlock = { type: "image"; mimeType: string; data: string; url?: never } | { type: "image"; url: string; mimeType?: string; data?: never };'],
+  ["so may a file", /^export interface FileBlock \{.*\}$/m, 'export type FileBlock = { type: "file"; mimeType: string; name?: string } & ({ data: string; url?: never } | { url: string; data?: never });'],
+  ["of tools in a record something is known", /tools\?: ToolDefinition\[\] \| \{ \[name: string\]: unknown \};/, 'tools?: ToolDefinition[] | { [name: string]: import("turnwheel").RecordTool };'],
   ["libraries declare it so, for exactOptionalPropertyTypes", /readonly types\?: \{ input: unknown; output: Output \}/, "readonly types?: { readonly input: unknown; readonly output: Output } | undefined"],
 ];
 
@@ -186,7 +191,7 @@ for (const entry of ["remote", "server", "ai-sdk", "ag-ui", "otel", "inspector"]
 }
 
 test("the usage file uses every export, and every export has a word and an example", () => {
-  const usage = readFileSync(here("types/usage.ts"), "utf8");
+  const usage = ["usage", "tools"].map((file) => readFileSync(here(`types/${file}.ts`), "utf8")).join("\n");
   for (const name of exported) {
     assert.ok(new RegExp(`\\b${name}\\b`).test(usage), `${name} is used`);
     const comment = declared.slice(0, declared.search(new RegExp(`^export \\w+ ${name}\\b`, "m"))).match(/\/\*\*((?!\*\/)[^])*\*\/\s*$/)?.[0];

@@ -3,15 +3,17 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
+import * as ai7 from "ai";
+import * as ai6 from "ai-6";
 import { fromUIMessages } from "../../pkg/server.js";
 import { Agent, call, deferred, misused, scripted, settle, testTool } from "./kit.mjs";
 
 /**
  * Reads a response with the AI SDK: its chunks, each checked, and the message.
- * @param {Response} response @param {any} [message] the one that it continues
+ * @param {Response} response @param {any} [message] the one that it continues @param {any} [ai] the version of the SDK
  */
-async function read(response, message) {
+async function read(response, message, ai = ai7) {
+  const { parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } = ai;
   assert.equal(response.headers.get("x-vercel-ai-ui-message-stream"), "v1");
   assert.equal(response.headers.get("content-type"), "text/event-stream");
   /** @type {any[]} */
@@ -42,8 +44,8 @@ test("text, thinking and a tool, over two steps", async () => {
   const run = new Agent({ model, tools: [look] }).prompt("Go");
   const { message, types, chunks } = await read(run.toUIMessageStreamResponse());
   assert.deepEqual(types, [
-    "start", "start-step", "reasoning-start", "reasoning-delta", "reasoning-end", "text-start", "text-delta", "text-end", "tool-input-start",
-    "tool-input-delta", "tool-input-available", "tool-output-available", "finish-step", "start-step", "text-start", "text-delta", "text-end", "finish-step", "finish",
+    "start", "start-step", "reasoning-start", "reasoning-delta", "reasoning-end", "text-start", "text-delta", "tool-input-start",
+    "tool-input-delta", "text-end", "tool-input-available", "tool-output-available", "finish-step", "start-step", "text-start", "text-delta", "text-end", "finish-step", "finish",
   ]);
   assert.equal(chunks.find(({ preliminary }) => preliminary).output.half, true);
   assert.deepEqual(partsOf(message), [
@@ -95,12 +97,12 @@ function withDecision(message, toolCallId, approved, reason) {
   return copy;
 }
 
-for (const approved of [true, false]) {
-  test(`a question: it ends there, and what useChat posts back goes on with it (${approved ? "approved" : "rejected"})`, async () => {
+for (const [approved, aiVersion, ai] of /** @type {[boolean, 6 | 7, any][]} */ ([[true, 7, ai7], [false, 7, ai7], [true, 6, ai6], [false, 6, ai6]])) {
+  test(`a question: it ends there, and what useChat posts back goes on with it (${approved ? "approved" : "rejected"}, ai ${aiVersion})`, async () => {
     const pay = testTool("pay", () => "paid", { requiresApproval: true });
     const agent = new Agent({ model: scripted([{ text: "May I?", toolCalls: [{ callId: "p", toolName: "pay", arguments: { n: 5 } }, { callId: "q", toolName: "pay" }] }, "Thanks."]), tools: [pay] });
     const run = agent.prompt("Pay");
-    const response = await read(run.toUIMessageStreamResponse());
+    const response = await read(run.toUIMessageStreamResponse({ aiVersion }), undefined, ai);
     assert.ok(agent.isRunning, "the run waits");
     assert.deepEqual(response.chunks.slice(-2), [{ type: "finish-step" }, { type: "finish", finishReason: "tool-calls" }]);
     const posted = withDecision(withDecision(response.message, "p", approved, "too much"), "q", true);
@@ -109,7 +111,7 @@ for (const approved of [true, false]) {
     const [p, q] = agent.pendingQuestions.map(({ id }) => id);
     assert.deepEqual(decisions, { [String(p)]: approved ? "approve" : { action: "reject", reason: "too much" }, [String(q)]: "approve" });
     agent.resolveTools(decisions);
-    const [one, two] = await Promise.all([1, 2].map(() => read(run.toUIMessageStreamResponse(), structuredClone(posted))));
+    const [one, two] = await Promise.all([1, 2].map(() => read(run.toUIMessageStreamResponse({ aiVersion }), structuredClone(posted), ai)));
     assert.deepEqual(one?.chunks, two?.chunks, "several may read it");
     const parts = partsOf(one?.message);
     assert.equal(parts.find((/** @type {any} */ { toolCallId }) => toolCallId === "p").state, approved ? "output-available" : "output-denied");
@@ -158,6 +160,54 @@ test("a response that is asked for again tells the same from its start", async (
   assert.deepEqual((await read(run.toUIMessageStreamResponse())).chunks, (await first).chunks, "also when it is over");
 });
 
+test("ai 6 is told nothing that it refuses", async () => {
+  const begun = [{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "wrong" }, { type: "error", error: { code: "network", message: "cut", retryable: true } }];
+  const pay = testTool("pay", () => "paid", { requiresApproval: true });
+  const agent = new Agent({ model: scripted([/** @type {any} */ (begun), call("pay"), "right"]), tools: [pay], host: { sleep: async () => {} } });
+  agent.subscribe((event) => { if (event.type === "tool_approval_requested") agent.resolve(event.id, "approve"); });
+  const { message, types } = await read(agent.prompt("Go").toUIMessageStreamResponse({ aiVersion: 6 }), undefined, ai6);
+  assert.ok(!types.includes("reset-step") && !types.includes("tool-approval-response"));
+  assert.deepEqual(partsOf(message).filter(({ type }) => type === "text").map(({ text }) => text), ["wrong", "right"]);
+  const odd = new Agent({ model: scripted(["a"]) }).prompt("Go").toUIMessageStreamResponse({ aiVersion: /** @type {any} */ (5) });
+  await assert.rejects(odd.text(), /`aiVersion` must be 6 or 7, got 5/);
+});
+
+test("texts that come by turns stay whole, each in its place", async () => {
+  const delta = (/** @type {"text" | "thinking"} */ type, /** @type {number} */ contentIndex, /** @type {string} */ delta) => ({ type: /** @type {any} */ (`${type}_delta`), contentIndex, delta });
+  const start = (/** @type {"text" | "thinking"} */ type, /** @type {number} */ contentIndex) => ({ type: /** @type {any} */ (`${type}_start`), contentIndex });
+  const events = [start("text", 0), delta("text", 0, "a1 "), start("text", 1), delta("text", 1, "b1 "), delta("text", 0, "a2"), start("thinking", 2), delta("thinking", 2, "hm"), delta("text", 1, "b2"), { type: "done", stopReason: "stop" }];
+  for (const [aiVersion, ai] of /** @type {[6 | 7, any][]} */ ([[6, ai6], [7, ai7]])) {
+    const { message } = await read(new Agent({ model: scripted([/** @type {any} */ (events)]) }).prompt("Go").toUIMessageStreamResponse({ aiVersion }), undefined, ai);
+    assert.deepEqual(partsOf(message).map(({ type, text, state }) => [type, text, state]), [["step-start", undefined, undefined], ["text", "a1 a2", "done"], ["text", "b1 b2", "done"], ["reasoning", "hm", "done"]]);
+  }
+});
+
+test("parts of one's own are in the message, made of events", async () => {
+  const look = testTool("look", (/** @type {any} */ _, /** @type {any} */ { update }) => (update({ percent: 50 }), { content: [{ type: "text", text: "ok" }], details: { rows: 3 } }));
+  const agent = new Agent({ model: scripted([call("look"), "done"]), tools: [look] });
+  const dataParts = (/** @type {any} */ event) => {
+    if (event.type === "tool_execution_update") return { type: "data-progress", id: event.callId, data: event.update };
+    if (event.type === "tool_execution_end") return [{ type: "data-progress", id: event.callId, data: { percent: 100 } }, { type: "data-rows", data: event.result.details }];
+    if (event.type === "agent_end") return { type: "data-turns", data: event.turns, transient: true };
+  };
+  const run = agent.prompt("Go");
+  const { message, types } = await read(run.toUIMessageStreamResponse({ dataParts: /** @type {any} */ (dataParts) }));
+  assert.deepEqual(partsOf(message).filter(({ type }) => type.startsWith("data-")), [{ type: "data-progress", id: "c1", data: { percent: 100 } }, { type: "data-rows", data: { rows: 3 } }]);
+  assert.deepEqual(types.slice(-2), ["data-turns", "finish"]);
+  for (const [part, text] of /** @type {[any, RegExp][]} */ ([[{ type: "weather", data: 1 }, /got the type "weather"/], [{ type: "data-x" }, /got the type "data-x" without `data`/], [7, /got a number/]])) {
+    const response = new Agent({ model: scripted(["a"]) }).prompt("Go").toUIMessageStreamResponse({ dataParts: () => part });
+    await assert.rejects(response.text(), text);
+  }
+});
+
+test("a response that is asked for too late says so, while the run goes on and when it is over", async () => {
+  const run = new Agent({ model: scripted(["one"]) }).prompt("Go");
+  for await (const event of run) {
+    if (event.type === "message_start") misused(() => run.toUIMessageStreamResponse(), /begins with its run, which has begun; ask for it right after `prompt`, before any `await`/);
+  }
+  misused(() => run.toUIMessageStreamResponse(), /which has begun/);
+});
+
 test("what useChat posts is read: words, pictures, files, a whole conversation", async () => {
   const user = { id: "1", role: "user", parts: [{ type: "text", text: "See" }, { type: "file", mediaType: "image/png", url: "data:image/png;base64,AAAA" }, { type: "file", mediaType: "application/pdf", filename: "a.pdf", url: "data:application/pdf;base64,BBBB" }] };
   const { prompt } = fromUIMessages([user]);
@@ -180,5 +230,16 @@ test("what useChat posts is read: words, pictures, files, a whole conversation",
   const word = fromUIMessages([{ role: "assistant", parts: [{ type: "tool-go", toolCallId: "c", state: "approval-responded", approval: { id: "c", approved: /** @type {any} */ ("false") } }] }]);
   assert.deepEqual(word.decisions, { c: { action: "reject" } });
   assert.deepEqual(fromUIMessages([{ role: "user", parts: [{ type: "file", url: "data:;base64,AA" }] }]).prompt?.content[0]?.type, "file");
-  misused(() => fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType: "image/png", url: "https://x.example/a.png" }] }]), /must come as a data: address/);
+  const linked = fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType: "image/png", url: "https://x.example/a.png" }, { type: "file", mediaType: "application/pdf", filename: "a.pdf", url: "https://x.example/a.pdf" }] }]);
+  assert.deepEqual(linked.prompt?.content, [{ type: "image", mimeType: "image/png", url: "https://x.example/a.png" }, { type: "file", mimeType: "application/pdf", url: "https://x.example/a.pdf", name: "a.pdf" }]);
+  for (const url of ["http://x.example/a.png", "http://localhost/a.png", "file:///etc/passwd", "blob:x", undefined]) {
+    misused(() => fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType: "image/png", url }] }]), /must come as a data: address in base64, or be at an address that begins with https:/);
+  }
+  const image = { type: "image", mimeType: "image/png", data: "AAAA" };
+  const results = fromUIMessages([{ role: "assistant", parts: [
+    { type: "tool-draw", toolCallId: "a", state: "output-available", input: {}, output: [{ type: "text", text: "here" }, image] },
+    { type: "tool-draw", toolCallId: "b", state: "output-available", input: {}, output: [1, 2] },
+    { type: "tool-draw", toolCallId: "c", state: "output-available", input: {}, output: { half: true }, preliminary: true },
+  ] }]).messages.slice(1);
+  assert.deepEqual(results.map((/** @type {any} */ { content }) => content), [[{ type: "text", text: "here" }, image], [{ type: "text", text: "[1,2]" }]]);
 });

@@ -7,7 +7,7 @@ import type { AgentEvent, AgentMessage, AgentRun, Answer, Input, Question, Recei
  * @example
  * const show = async (run: AgentRun | RemoteRun) => { for await (const piece of run.textStream) print(piece); };
  */
-export interface RemoteRun extends Omit<AgentRun, "checkpoint"> {}
+export interface RemoteRun extends Omit<AgentRun, "checkpoint" | "partialOutput"> {}
 
 /**
  * How connections are retried. Defaults: `maxAttempts` 10 in a row; `initialMs` 250, doubled each time, at most `maxMs` 15,000.

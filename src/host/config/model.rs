@@ -1,8 +1,10 @@
 //! A model, and its name.
 
+use std::fmt;
 use std::rc::Rc;
 
 use crate::host::ports::StreamFn;
+use crate::rules::stream::NativeOutput;
 use crate::words::price::Price;
 
 /// A model and how to call it.
@@ -47,15 +49,33 @@ pub struct ModelName {
     pub supports_tools: bool,
     /// How many tokens the model takes, if that is known.
     pub context_window: Option<u64>,
-    /// See [`StreamFn::native_output`].
-    pub native_output: bool,
     /// See [`StreamFn::max_answer_bytes`].
     pub max_answer_bytes: usize,
     /// See [`StreamFn::estimates_usage`].
     pub estimates_usage: bool,
     /// See [`StreamFn::price`].
     pub price: Option<Price>,
+    /// What makes the calls; asked for [`StreamFn::native_output`] when an answer has a schema.
+    pub caller: Caller,
 }
+
+/// What makes the calls of a model. Two are equal if they are the same object.
+#[derive(Clone)]
+pub struct Caller(Rc<dyn StreamFn>);
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Caller")
+    }
+}
+
+impl PartialEq for Caller {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Caller {}
 
 impl ModelName {
     pub(super) fn of(model: &Model) -> Self {
@@ -64,10 +84,15 @@ impl ModelName {
             id: model.id.clone(),
             supports_tools: model.supports_tools,
             context_window: model.context_window,
-            native_output: model.stream_fn.native_output(),
             max_answer_bytes: model.stream_fn.max_answer_bytes(),
             estimates_usage: model.stream_fn.estimates_usage(),
             price: model.stream_fn.price(),
+            caller: Caller(model.stream_fn.clone()),
         }
+    }
+
+    /// See [`StreamFn::native_output`].
+    pub fn native_output(&self) -> Option<NativeOutput> {
+        self.caller.0.native_output(&self.id)
     }
 }

@@ -17,7 +17,7 @@ use crate::host::config::TurnOptions;
 use crate::host::tool::Nesting;
 use crate::rules::approval::ToolDecision;
 use crate::rules::policy::Transform;
-use crate::rules::stream::{AssistantMessageEvent, MAX_ANSWER, ModelRequest};
+use crate::rules::stream::{AssistantMessageEvent, MAX_ANSWER, ModelRequest, NativeOutput};
 use crate::words::event::CompactionReport;
 use crate::words::message::{AgentMessage, Usage};
 use crate::words::price::Price;
@@ -55,10 +55,10 @@ pub trait StreamFn {
         cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent>;
 
-    /// Whether the model honors [`ModelRequest::output`]. If not, it is offered a tool that receives the
-    /// structured answer.
-    fn native_output(&self) -> bool {
-        false
+    /// Whether the model with this id honors [`ModelRequest::output`]. If not, it is offered a tool that receives the
+    /// structured answer, and has to call it.
+    fn native_output(&self, _model: &str) -> Option<NativeOutput> {
+        None
     }
 
     /// Whether what a call of this model has used is estimated where the provider does not tell it: of an answer that was

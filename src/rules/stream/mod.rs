@@ -7,6 +7,6 @@ mod request;
 
 pub use assemble::{Assembled, Assembler, CallFault, Excess, MAX_ANSWER};
 pub use event::AssistantMessageEvent;
-pub use request::{ModelRequest, Reasoning, StreamOptions, ToolChoice, ToolSchema};
+pub use request::{ModelRequest, NativeOutput, Reasoning, StreamOptions, ToolChoice, ToolSchema};
 
 pub use crate::words::event::{Delta, DeltaKind};

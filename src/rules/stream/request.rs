@@ -18,6 +18,15 @@ pub enum ToolChoice {
     Tool(String),
 }
 
+/// A model that honors [`ModelRequest::output`]: its answer is JSON that fits the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NativeOutput {
+    /// It also does if it is offered tools.
+    pub with_tools: bool,
+    /// The schema may describe anything, not just an object.
+    pub any_root: bool,
+}
+
 /// How much the model should think.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reasoning {

@@ -10,7 +10,7 @@ use crate::host::cancel::CancelToken;
 use crate::host::config::Model;
 use crate::host::ports::{AgentRunContext, StreamFn, Timer};
 use crate::rules::secrets::Secrets;
-use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
+use crate::rules::stream::{AssistantMessageEvent, ModelRequest, NativeOutput};
 use crate::wires::{Decoder, HttpRequest, Wire};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::price::Price;
@@ -88,6 +88,10 @@ impl HttpModel {
 }
 
 impl StreamFn for HttpModel {
+    fn native_output(&self, model: &str) -> Option<NativeOutput> {
+        self.wire.borrow().native_output(model)
+    }
+
     fn estimates_usage(&self) -> bool {
         true
     }

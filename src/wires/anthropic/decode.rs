@@ -35,6 +35,16 @@ struct AnthropicDecoder {
     suspended: Vec<(Option<u64>, AnthropicBlock)>,
     /// Whether any call is complete.
     has_calls: bool,
+    /// The end of the block with the number `at` arrived.
+    is_stopped: bool,
+    /// The start of another message arrived. What comes next tells whether the answer starts over.
+    another: Option<AnotherStart>,
+}
+
+/// The start of a message with another id than the one before.
+struct AnotherStart {
+    id: String,
+    usage: AnthropicUsage,
 }
 
 impl Frames for AnthropicDecoder {
@@ -101,6 +111,7 @@ impl AnthropicDecoder {
             }
             "content_block_stop" => {
                 self.switch_to(event.index);
+                self.is_stopped |= event.index == self.at;
                 self.open.close_raw(answering);
                 if let AnthropicBlock::Call { is_stopped, .. } = &mut self.open {
                     *is_stopped = true;
@@ -116,15 +127,20 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Gateways send the start of a message twice. With another id, the answer starts over.
+    /// Gateways send the start of a message twice. With another id, the answer may start over.
     fn start(&mut self, event: &AnthropicEvent<'_>, answering: &mut Answering) {
         let is_another = !self.message_id.is_empty()
             && !event.message_id.is_empty()
             && self.message_id != event.message_id;
         if is_another && answering.last_block().is_some() {
-            *self = AnthropicDecoder { at: self.at, ..AnthropicDecoder::default() };
-            answering.restart();
+            let id = event.message_id.clone().into_owned();
+            self.another = Some(AnotherStart { id, usage: event.usage });
+            if event.content.is_none_or(|content| content == "[]") {
+                return;
+            }
+            self.tell_apart(false, answering);
         }
+        self.another = None;
         if !event.message_id.is_empty() {
             self.message_id = event.message_id.clone().into_owned();
         }
@@ -141,7 +157,23 @@ impl AnthropicDecoder {
         });
     }
 
+    /// The message whose start came last is the one that goes on if its next piece belongs to a block that is open,
+    /// or begins one with a higher number; otherwise it begins from its first block, and the answer starts over.
+    fn tell_apart(&mut self, goes_on: bool, answering: &mut Answering) {
+        let Some(another) = self.another.take() else {
+            return;
+        };
+        if !goes_on {
+            *self = AnthropicDecoder { at: self.at, ..AnthropicDecoder::default() };
+            answering.restart();
+        }
+        self.message_id = another.id;
+        self.take_usage(&another.usage, answering);
+    }
+
     fn begin(&mut self, index: Option<u64>, block: Option<&str>, answering: &mut Answering) {
+        self.tell_apart(index > self.at, answering);
+        self.is_stopped = false;
         if let AnthropicBlock::Call { is_stopped: false, .. } = self.open {
             self.suspended.push((self.at, mem::take(&mut self.open)));
         }
@@ -154,6 +186,7 @@ impl AnthropicDecoder {
 
     fn delta(&mut self, event: AnthropicEvent<'_>, answering: &mut Answering) {
         self.switch_to(event.index);
+        self.tell_apart(event.index == self.at && !self.is_stopped, answering);
         // Gateways omit the first event of a block.
         if event.index != self.at || matches!(self.open, AnthropicBlock::None) {
             let kind = match &*event.delta.kind {
@@ -201,6 +234,7 @@ impl AnthropicDecoder {
 
     /// Takes what a message says of its end: the stop reason, and the usage so far.
     fn take_end(&mut self, event: &AnthropicEvent<'_>, answering: &mut Answering) {
+        self.tell_apart(true, answering);
         let end = &event.delta;
         if !end.stop_reason.is_empty() {
             answering.stop(end.stop_reason.clone().into_owned());
@@ -211,8 +245,12 @@ impl AnthropicDecoder {
         if let Some(details) = end.stop_details {
             answering.remarks.stop_details = RawJson::parse(details).ok();
         }
-        if !event.usage.is_empty() {
-            self.usage.merge(&event.usage);
+        self.take_usage(&event.usage, answering);
+    }
+
+    fn take_usage(&mut self, usage: &AnthropicUsage, answering: &mut Answering) {
+        if !usage.is_empty() {
+            self.usage.merge(usage);
             answering.remarks.billed = self.usage.billed;
             answering.report_usage(self.usage.usage());
         }

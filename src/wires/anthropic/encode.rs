@@ -1,6 +1,8 @@
 //! Requests of this wire: address, headers and body.
 
-use crate::data::json::RawJson;
+use std::borrow::Cow;
+
+use crate::data::json::{RawJson, ToJson, Value};
 use crate::data::text::{self};
 use crate::rules::stream::{ModelRequest, ToolChoice};
 use crate::wires::HttpRequest;
@@ -11,6 +13,7 @@ use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::headers::headers;
 use crate::wires::encoding::history::EncodedHistory;
 use crate::wires::encoding::options::{write_sampling, write_stop};
+use crate::wires::encoding::strict::{BY_ANTHROPIC, closed};
 use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::PROVIDER;
@@ -52,6 +55,11 @@ impl AnthropicEncoder {
         }
     }
 
+    /// Whether the server is the provider itself, and not one that imitates it.
+    pub(super) fn is_at_anthropic(&self) -> bool {
+        self.options.base_url.is_empty()
+    }
+
     pub(super) fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         let own = [
             ("anthropic-version", "2023-06-01"),
@@ -64,6 +72,7 @@ impl AnthropicEncoder {
             url: url(&self.options.base_url),
             headers: headers(("x-api-key", ""), own, &self.options.headers, request),
             body: self.body(request).into_bytes(),
+            has_links: self.history.has_links(),
         }
     }
 
@@ -84,9 +93,13 @@ impl AnthropicEncoder {
         body.text("model", &request.model);
         body.raw("max_tokens", &text::number(max_tokens(request, &thinking)));
         body.raw("stream", "true");
+        let (schema, prompt) = match &request.output {
+            Some(schema) => asked_for(schema, &request.system_prompt),
+            None => (None, Cow::Borrowed(&*request.system_prompt)),
+        };
         // The provider rejects a blank text.
-        if !request.system_prompt.trim_ascii().is_empty() {
-            body.fill("system", r##"[{"type":"text","text":"$"#}]"##, &[&request.system_prompt, cache]);
+        if !prompt.trim_ascii().is_empty() {
+            body.fill("system", r##"[{"type":"text","text":"$"#}]"##, &[&prompt, cache]);
         }
         if let Some(out) = body.key("messages") {
             write_all(&self.history.carried(), self.history.text(), cache, out);
@@ -101,10 +114,20 @@ impl AnthropicEncoder {
         }
         write_stop(options, "stop_sequences", &mut body);
         thinking.write(&mut body);
-        write_output(request, &thinking, &mut body);
+        write_output(schema.as_ref(), &thinking, &mut body);
         body.end();
         text
     }
+}
+
+/// Returns how an answer that fits a schema is asked for: by the schema, or by the prompt if the provider does not take it.
+#[inline(never)]
+fn asked_for<'p>(schema: &RawJson, prompt: &'p str) -> (Option<Value>, Cow<'p, str>) {
+    let closed = closed(&schema.to_value(), BY_ANTHROPIC);
+    let line = "\n\nAnswer with nothing but JSON that fits this JSON Schema: ";
+    let prompt =
+        if closed.is_some() { prompt.into() } else { [prompt, line, schema.as_str()].concat().into() };
+    (closed, prompt)
 }
 
 /// Returns the limit on the length of the answer, with room for the thinking.
@@ -150,20 +173,20 @@ fn write_choice(
 }
 
 #[inline(never)]
-fn write_output(request: &ModelRequest, thinking: &AnthropicThinking, body: &mut RequestBody<'_>) {
+fn write_output(schema: Option<&Value>, thinking: &AnthropicThinking, body: &mut RequestBody<'_>) {
     let word = match thinking {
         AnthropicThinking::Adaptive(word) => word,
         AnthropicThinking::Lowest => "low",
         _ => "",
     };
-    let schema = request.output.as_ref().map_or("", RawJson::as_str);
-    let template = match (word, schema) {
+    let schema = schema.map(ToJson::to_json).unwrap_or_default();
+    let template = match (word, &*schema) {
         ("", "") => return,
         (_, "") => "{\"effort\":\"$\"}",
         ("", _) => r#"{"format":{"type":"json_schema","schema":##}}"#,
         _ => r#"{"effort":"$","format":{"type":"json_schema","schema":#}}"#,
     };
-    body.fill("output_config", template, &[word, schema]);
+    body.fill("output_config", template, &[word, &schema]);
 }
 
 fn url(base_url: &str) -> String {

@@ -10,7 +10,7 @@ use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock, ToolCallBlock,
-    ToolResultMessage,
+    ToolResultMessage, is_address,
 };
 
 /// Writes messages for one model.
@@ -282,8 +282,17 @@ fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
 }
 
 fn write_image(mime_type: &str, data: &str, out: &mut String) {
+    if is_address(data) {
+        return write_link("image", data, out);
+    }
     let template = r#"{"type":"image","source":{"type":"base64","media_type":"$","data":"$"}}"#;
     fill(template, &[mime_type, data], out);
+}
+
+/// Writes an image or a document that is elsewhere.
+#[inline(never)]
+fn write_link(kind: &str, url: &str, out: &mut String) {
+    fill(r#"{"type":"$","source":{"type":"url","url":"$"}}"#, &[kind, url], out);
 }
 
 /// Writes a file as a document: plain text, or anything else by its own type, which must be PDF.
@@ -296,7 +305,12 @@ fn write_file(file: &FileBlock, out: &mut String) {
         Some(text) => ["text", "text/plain", text],
         None => ["base64", &file.mime_type, &file.data],
     };
-    fill(r#"{"type":"document","source":{"type":"$","media_type":"$","data":"$"}"#, &values, out);
+    if is_address(&file.data) {
+        write_link("document", &file.data, out);
+        out.pop();
+    } else {
+        fill(r#"{"type":"document","source":{"type":"$","media_type":"$","data":"$"}"#, &values, out);
+    }
     if let Some(name) = &file.name {
         fill(",\"title\":\"$\"", &[name], out);
     }

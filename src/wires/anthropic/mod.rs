@@ -9,7 +9,7 @@ mod models;
 mod thinking;
 mod usage;
 
-use crate::rules::stream::ModelRequest;
+use crate::rules::stream::{ModelRequest, NativeOutput};
 use crate::wires::compat::{Compat, server};
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
@@ -48,6 +48,11 @@ impl Wire for Anthropic {
 
     fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         self.encoder.encode(request)
+    }
+
+    fn native_output(&self, model: &str) -> Option<NativeOutput> {
+        let takes = self.encoder.is_at_anthropic() && models::version(model) >= Some((4, 5));
+        takes.then_some(NativeOutput { with_tools: true, any_root: false })
     }
 
     fn limits(&self) -> Limits {

@@ -5,9 +5,9 @@
 mod servers;
 mod switches;
 
-use crate::data::json::RawJson;
+use crate::data::json::{RawJson, ToJson};
 
-use super::encoding::strict::is_strict;
+use super::encoding::strict::{is_strict, strict_form};
 
 pub use servers::{known, server};
 
@@ -63,6 +63,15 @@ impl Strict {
             Strict::Never => false,
             Strict::Always => true,
             Strict::Fitting => is_strict(&schema.to_value()),
+        }
+    }
+
+    /// The schema of the answer as it is sent, and whether it is marked.
+    pub(crate) fn answer(self, schema: &RawJson) -> (RawJson, bool) {
+        let strict = if self == Strict::Fitting { strict_form(&schema.to_value()) } else { None };
+        match strict {
+            Some(strict) => (strict.to_raw(), true),
+            None => (schema.clone(), self == Strict::Always),
         }
     }
 }

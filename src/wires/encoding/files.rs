@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::data::text::Put;
-use crate::words::message::{ContentBlock, FileBlock, ToolResultMessage};
+use crate::words::message::{ContentBlock, FileBlock, ToolResultMessage, is_address};
 
 /// Returns the text of a tool's result, and what in it is no text, for wires that cannot mark a result as an error: the
 /// text says it instead.
@@ -49,9 +49,9 @@ pub(crate) fn caption(media: &[&ContentBlock]) -> &'static str {
     if media.iter().all(is_image) { "Image from the result of `" } else { "File from the result of `" }
 }
 
-/// Returns an image or file as a data URL.
+/// Returns an image or file as a data URL; one that is elsewhere by its address.
 pub(crate) fn data_url(mime_type: &str, data: &str) -> String {
-    ["data:", mime_type, ";base64,", data].concat()
+    if is_address(data) { data.to_owned() } else { ["data:", mime_type, ";base64,", data].concat() }
 }
 
 /// How to send a file on wires that accept files in few forms.

@@ -22,6 +22,7 @@ struct EncodedMessage {
     end: usize,
     /// The state after it.
     carried: Carried,
+    has_links: bool,
 }
 
 /// The state that a wire carries from one message to the next. It is kept for each message, so that the text
@@ -120,7 +121,8 @@ impl EncodedHistory {
         for message in new {
             append(message, &mut carried, &mut self.text);
             let (end, carried) = (self.text.len(), carried.clone());
-            self.entries.push(EncodedMessage { message: message.clone(), end, carried });
+            let (message, has_links) = (message.clone(), message.has_links());
+            self.entries.push(EncodedMessage { message, end, carried, has_links });
         }
         replaced + new.len()
     }
@@ -158,7 +160,8 @@ impl EncodedHistory {
                     *mark = if *mark < was { carried.marks[1].unwrap_or(*mark) } else { moved(*mark) };
                 }
             }
-            *old = EncodedMessage { message: message.clone(), end: is, carried };
+            let (message, has_links) = (message.clone(), message.has_links());
+            *old = EncodedMessage { message, end: is, carried, has_links };
         }
         fits
     }
@@ -166,6 +169,12 @@ impl EncodedHistory {
     /// Returns all messages, each with a comma before it.
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether the text refers to images or files by their addresses.
+    #[inline(never)]
+    pub(crate) fn has_links(&self) -> bool {
+        self.entries.iter().any(|entry| entry.has_links)
     }
 
     /// Returns what is carried after the last message.

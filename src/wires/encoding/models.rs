@@ -34,6 +34,12 @@ pub(crate) fn known_effort<'a>(word: &'a str, model: &str) -> &'a str {
     }
 }
 
+/// Whether a model of OpenAI answers with JSON that fits a schema. The first ones do not.
+pub(crate) fn takes_schemas(model: &str) -> bool {
+    let name = model_name(model);
+    name != "gpt-4" && !["gpt-3", "gpt-4-", "o1-mini", "o1-preview"].iter().any(|old| name.starts_with(old))
+}
+
 /// Returns the version of a GPT by its name, such as `gpt-5.4-mini`.
 pub(crate) fn gpt_version(model: &str) -> Option<(u32, u32)> {
     version(model_name(model).strip_prefix("gpt-")?)

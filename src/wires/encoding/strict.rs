@@ -1,6 +1,6 @@
 //! Which schemas may be marked as strict. A server that is told `strict` refuses schemas of any other form.
 
-use crate::data::json::Value;
+use crate::data::json::{Map, Value};
 use crate::data::text::split;
 
 /// The keywords that strict schemas may have.
@@ -15,6 +15,11 @@ const KNOWN: &str = "\
 pub(crate) fn is_strict(schema: &Value) -> bool {
     let is_object = schema.text_at("type") == Some("object");
     is_object && schema.get("anyOf").is_none() && fits(schema)
+}
+
+/// The strict form of a schema for the answer: as it is, or with its objects closed. `None` if it has none.
+pub(crate) fn strict_form(schema: &Value) -> Option<Value> {
+    closed(schema, usize::MAX).filter(is_strict)
 }
 
 fn fits(schema: &Value) -> bool {
@@ -35,6 +40,43 @@ fn fits(schema: &Value) -> bool {
         && schema.list_at("anyOf").iter().all(fits)
 }
 
+/// How many of the known keywords, from the first, Anthropic takes of a schema for the answer.
+pub(crate) const BY_ANTHROPIC: usize = 12;
+
+/// Returns a schema for the answer in which every object is closed, and which has only the first known keywords: what
+/// the others narrow is checked when the answer comes. `None` if there are objects with members of any name.
+pub(crate) fn closed(schema: &Value, keywords: usize) -> Option<Value> {
+    let Value::Object(map) = schema else {
+        return None;
+    };
+    let mut taken = Map::new();
+    for (key, value) in
+        map.iter().filter(|(key, _)| split(KNOWN, " ").take(keywords).any(|known| known == *key))
+    {
+        let value = match (key, value) {
+            ("properties" | "$defs", Value::Object(members)) => {
+                let mut all = Map::new();
+                for (name, member) in members.iter() {
+                    all.insert(name, closed(member, keywords)?);
+                }
+                Value::Object(all)
+            }
+            ("items", item) => closed(item, keywords)?,
+            ("anyOf", Value::Array(options)) => Value::Array(
+                options.iter().map(|option| closed(option, keywords)).collect::<Option<Vec<_>>>()?,
+            ),
+            ("additionalProperties", open) if open.as_bool() != Some(false) => return None,
+            _ => value.clone(),
+        };
+        taken.insert(key, value);
+    }
+    if is_object(schema) {
+        schema.get("properties")?;
+        taken.insert("additionalProperties", Value::from(false));
+    }
+    Some(Value::Object(taken))
+}
+
 fn is_object(schema: &Value) -> bool {
     schema.get("properties").is_some()
         || schema.text_at("type") == Some("object")
@@ -52,9 +94,34 @@ fn is_closed(schema: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::json::ToJson;
 
     fn strict(schema: &str) -> bool {
         is_strict(&Value::parse(schema).unwrap())
+    }
+
+    #[test]
+    fn a_schema_is_closed_for_the_answer_unless_it_says_that_it_is_open() {
+        let closed = |schema: &str| {
+            closed(&Value::parse(schema).unwrap(), BY_ANTHROPIC).map(|schema| schema.to_json())
+        };
+        let of = |members: &str| [r#"{"type":"object","properties":{"a":"#, members, "}"].concat();
+        let wanted = |members: &str| [&of(members), r#","additionalProperties":false}"#].concat();
+        for (given, taken) in [
+            (r#"{"type":"string","minLength":2,"default":"x"}"#, r#"{"type":"string"}"#),
+            (
+                r#"{"type":"array","items":{"type":"integer","minimum":1}}"#,
+                r#"{"type":"array","items":{"type":"integer"}}"#,
+            ),
+            (r#"{"anyOf":[{"const":1},{"type":"null"}]}"#, r#"{"anyOf":[{"const":1},{"type":"null"}]}"#),
+        ] {
+            assert_eq!(closed(&[&of(given), "}"].concat()), Some(wanted(taken)));
+        }
+        assert_eq!(
+            closed(&[&of(r#"{"type":"object","additionalProperties":{"type":"string"}}"#), "}"].concat()),
+            None
+        );
+        assert_eq!(closed(r#"{"type":"object"}"#), None);
     }
 
     #[test]

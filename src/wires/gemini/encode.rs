@@ -39,7 +39,7 @@ impl GeminiEncoder {
     }
 
     /// Returns the generation of a model, as set by hand or as its name says.
-    fn version(&self, model: &str) -> Option<(u32, u32)> {
+    pub(super) fn version(&self, model: &str) -> Option<(u32, u32)> {
         match self.reasoning {
             ReasoningStyle::Level => Some((3, 0)),
             ReasoningStyle::Budget => Some((2, 5)),
@@ -56,6 +56,7 @@ impl GeminiEncoder {
             url: url(&self.base_url, &request.model),
             headers: headers(key, &[], &self.headers, request),
             body: self.body(request).into_bytes(),
+            has_links: self.history.has_links(),
         }
     }
 

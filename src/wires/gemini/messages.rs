@@ -9,7 +9,7 @@ use crate::wires::encoding::files::{FileForm, caption, form_of, text_and_media};
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
+    AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage, is_address,
 };
 
 /// Writes messages for one model.
@@ -192,5 +192,19 @@ fn sign(signature: Option<&str>, out: &mut String) {
 }
 
 fn write_data(mime_type: &str, data: &str, out: &mut String) {
+    if is_address(data) {
+        return write_link(mime_type, data, out);
+    }
     fill(r#",{"inlineData":{"mimeType":"$","data":"$"}}"#, &[mime_type, data], out);
+}
+
+/// Writes an image or a file that is elsewhere. The type of an image need not be known.
+#[inline(never)]
+fn write_link(mime_type: &str, url: &str, out: &mut String) {
+    let template = if mime_type.is_empty() {
+        r#",{"fileData":{#"fileUri":"$"}}"#
+    } else {
+        r#",{"fileData":{"mimeType":"$","fileUri":"$"}}"#
+    };
+    fill(template, &[mime_type, url], out);
 }

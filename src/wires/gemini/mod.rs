@@ -8,7 +8,7 @@ mod partial_arguments;
 mod thinking;
 mod usage;
 
-use crate::rules::stream::ModelRequest;
+use crate::rules::stream::{ModelRequest, NativeOutput};
 use crate::wires::compat::{Compat, server};
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
@@ -45,6 +45,12 @@ impl Wire for Gemini {
 
     fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         self.encoder.encode(request)
+    }
+
+    /// Before the third generation, a schema and tools exclude each other.
+    fn native_output(&self, model: &str) -> Option<NativeOutput> {
+        let version = self.encoder.version(model)?;
+        Some(NativeOutput { with_tools: version >= (3, 0), any_root: true })
     }
 
     fn limits(&self) -> Limits {

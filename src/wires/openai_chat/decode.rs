@@ -1,7 +1,7 @@
 //! Reads the chunks of an answer. What servers do that no reference mentions is explained at the line that
 //! copes with it.
 
-use crate::data::json::Value;
+use crate::data::json::{Value, fill, without_comma};
 use crate::wires::Limits;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
@@ -29,6 +29,8 @@ struct ChatDecoder {
     keeps_details: bool,
     calls: ChatCalls,
     details: ReasoningDetails,
+    /// What the text refers to: pages that a search found, files. JSON values, each with a comma before it.
+    annotations: String,
     /// The last chunk had a usage and nothing that belongs to a block. Servers that send no finish reason end
     /// like this.
     has_trailer: bool,
@@ -91,6 +93,11 @@ impl Frames for ChatDecoder {
             self.details.write(&mut members);
         }
         self.calls.end(stop_reason, members, answering);
+        if !self.annotations.is_empty() {
+            let mut block = String::new();
+            fill("{\"annotations\":[#]}", &[without_comma(&self.annotations)], &mut block);
+            answering.keep(&block);
+        }
         answering.done(stop_reason);
     }
 }
@@ -144,6 +151,10 @@ impl ChatDecoder {
         }
         if let Some(refusal) = choice.refusal.take() {
             self.text(BlockKind::Refusal, refusal, answering);
+        }
+        if let Some(list) = choice.annotations.take() {
+            answering.hold(&mut self.annotations, ",");
+            answering.hold(&mut self.annotations, list);
         }
         let count = choice.calls.len();
         for (position, piece) in choice.calls.drain(..).enumerate() {

@@ -1,5 +1,6 @@
 //! Requests of this wire: address, headers and body.
 
+use crate::data::json::RawJson;
 use crate::data::text::contains;
 use crate::rules::stream::{ModelRequest, StreamOptions};
 use crate::wires::HttpRequest;
@@ -52,6 +53,7 @@ impl ChatEncoder {
             url: url(&self.base_url, &request.model),
             headers: headers(openai_key(self.provider), &[], &self.headers, request),
             body: self.body(request).into_bytes(),
+            has_links: self.history.has_links(),
         }
     }
 
@@ -92,12 +94,18 @@ impl ChatEncoder {
         write_stop(options, "stop", &mut body);
         self.write_thinking(request, &mut body);
         if let Some(schema) = &request.output {
-            let strict = if self.compat.strict.marks(schema) { ",\"strict\":true" } else { "" };
-            let template = r#"{"type":"json_schema","json_schema":{"name":"output","schema":##}}"#;
-            body.fill("response_format", template, &[schema.as_str(), strict]);
+            self.write_output(schema, &mut body);
         }
         body.end();
         text
+    }
+
+    #[inline(never)]
+    fn write_output(&self, schema: &RawJson, body: &mut RequestBody<'_>) {
+        let (schema, is_strict) = self.compat.strict.answer(schema);
+        let strict = if is_strict { ",\"strict\":true" } else { "" };
+        let template = r#"{"type":"json_schema","json_schema":{"name":"output","schema":##}}"#;
+        body.fill("response_format", template, &[schema.as_str(), strict]);
     }
 
     #[inline(never)]

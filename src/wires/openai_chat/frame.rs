@@ -45,6 +45,8 @@ pub(super) struct ChatChoice<'a> {
     /// Content that is a list, in order.
     pub(super) parts: Vec<(BlockKind, Piece<'a>)>,
     pub(super) refusal: Option<Piece<'a>>,
+    /// What the text refers to, unread; nothing if there is nothing in it.
+    pub(super) annotations: Option<&'a str>,
     pub(super) calls: Vec<ChatCallPiece<'a>>,
     /// Empty if there is none.
     pub(super) finish_reason: Cow<'a, str>,
@@ -221,6 +223,11 @@ impl<'a> ChatChoice<'a> {
                     in_array(reader, |reader, _| ReasoningDetail::read(reader, &mut self.details))
                 }
                 (7, "refusal") => Piece::read(reader, &mut self.refusal),
+                (11, "annotations") => {
+                    let list = reader.skip()?.strip_prefix("[").and_then(|list| list.strip_suffix("]"));
+                    self.annotations = list.map(str::trim_ascii).filter(|list| !list.is_empty());
+                    Ok(())
+                }
                 (10, "tool_calls") => self.read_calls(reader),
                 (13, "function_call") => self.read_call(reader),
                 _ => reader.pass_over(),

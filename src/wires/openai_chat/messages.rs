@@ -133,6 +133,14 @@ impl ChatMessageWriter<'_> {
             }
             _ => {}
         }
+        if is_own && self.compat.replay == Replay::Details {
+            // A file that was read once is not read again if its annotation comes back.
+            for block in &message.content {
+                if let ContentBlock::Raw(data) = block {
+                    write_annotations(data, out);
+                }
+            }
+        }
         if has_calls {
             out.put(",\"tool_calls\":");
             let mut calls = ListWriter::new(out);
@@ -198,16 +206,27 @@ impl ChatMessageWriter<'_> {
     }
 
     /// Returns a name that the server accepts: a model may call a tool by a name that no server accepts. Some
-    /// servers accept a few more characters than OpenAI.
+    /// servers accept a few more characters than OpenAI; Ollama takes any name, so a tool with a blank in its name is
+    /// called in the history as it was offered.
     fn fitting_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
-        let is_openai = matches!(self.provider, "openai" | "azure");
-        fitting_id(name, 64, if is_openai { is_plain } else { is_allowed_by_others })
+        match self.provider {
+            "ollama" => fitting_id(name, 128, |_| true),
+            "openai" | "azure" => fitting_id(name, 64, is_plain),
+            _ => fitting_id(name, 64, is_allowed_by_others),
+        }
     }
 
     /// Whether the model accepts its own reasoning. The first reasoning models of DeepSeek do not.
     fn takes_reasoning(&self) -> bool {
         let model = self.model.to_ascii_lowercase();
         !(model.ends_with("deepseek-r1") || contains(&model, "deepseek-r1-"))
+    }
+}
+
+#[inline(never)]
+fn write_annotations(block: &RawJson, out: &mut String) {
+    if let Some(list) = block.to_value().get("annotations") {
+        fill(",\"annotations\":#", &[&list.to_json()], out);
     }
 }
 

@@ -9,8 +9,9 @@ mod messages;
 mod thinking;
 mod usage;
 
-use crate::rules::stream::ModelRequest;
+use crate::rules::stream::{ModelRequest, NativeOutput};
 use crate::wires::compat::{Replay, server};
+use crate::wires::encoding::models::takes_schemas;
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
 use decode::decoder;
@@ -51,6 +52,18 @@ impl Wire for OpenAiChat {
 
     fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         self.encoder.encode(request)
+    }
+
+    /// Servers that only bend the answer to the schema cannot offer tools beside it. Of the others some refuse a schema,
+    /// and some ignore it.
+    fn native_output(&self, model: &str) -> Option<NativeOutput> {
+        match self.encoder.provider {
+            "openai" if takes_schemas(model) => Some(NativeOutput { with_tools: true, any_root: false }),
+            "llama.cpp" | "vllm" | "lmstudio" | "ollama" => {
+                Some(NativeOutput { with_tools: false, any_root: true })
+            }
+            _ => None,
+        }
     }
 
     fn limits(&self) -> Limits {

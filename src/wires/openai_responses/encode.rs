@@ -1,6 +1,6 @@
 //! Requests of this wire: address, headers and body.
 
-use crate::data::json::{bool_text, without_comma};
+use crate::data::json::{RawJson, bool_text, without_comma};
 use crate::rules::stream::ModelRequest;
 use crate::wires::HttpRequest;
 use crate::wires::compat::{Compat, ReasoningStyle};
@@ -49,6 +49,7 @@ impl ResponsesEncoder {
             url: self.url.clone(),
             headers: headers(openai_key(self.provider), &[], &self.headers, request),
             body: self.body(request).into_bytes(),
+            has_links: self.history.has_links(),
         }
     }
 
@@ -87,11 +88,17 @@ impl ResponsesEncoder {
             thinking.write(&request.model, &mut body);
         }
         if let Some(schema) = &request.output {
-            let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;
-            body.fill("text", template, &[schema.as_str(), bool_text(self.compat.strict.marks(schema))]);
+            self.write_output(schema, &mut body);
         }
         body.end();
         text
+    }
+
+    #[inline(never)]
+    fn write_output(&self, schema: &RawJson, body: &mut RequestBody<'_>) {
+        let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;
+        let (schema, is_strict) = self.compat.strict.answer(schema);
+        body.fill("text", template, &[schema.as_str(), bool_text(is_strict)]);
     }
 }
 

@@ -81,7 +81,9 @@ impl OutputItems {
         let whole = parts.join(PART_SEPARATOR);
         if item.emitted.is_empty() {
             answering.close();
-        } else if item.index.is_none() && !answering.is_open(BlockKind::Thinking) {
+        } else if !answering.is_open(BlockKind::Thinking)
+            && (item.index.is_none() || value.get("encrypted_content").is_none_or(Value::is_null))
+        {
             // Another item began since, and nothing in this one is worth a block after it.
             return;
         }

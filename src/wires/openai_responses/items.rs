@@ -6,7 +6,7 @@ use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
 use crate::wires::decoding::piece::Piece;
 
-use super::signatures::{PART_SEPARATOR, signature_of_message};
+use super::signatures::{PART_SEPARATOR, signature_of_message, signature_of_reasoning};
 
 /// What an item costs besides its texts.
 const ITEM: usize = 256;
@@ -119,7 +119,11 @@ impl OutputItems {
                     answering.remarks.items.push((block, item_id.to_owned()));
                 }
             }
-            OutputItemKind::Reasoning | OutputItemKind::Other => {}
+            // Its end may come after the next item has begun, when its block is no longer open.
+            OutputItemKind::Reasoning => {
+                item.signature = signature_of_reasoning(value.clone(), "content", &[])
+            }
+            OutputItemKind::Other => {}
         }
         answering.count_held(ITEM + item.signature.len());
         self.items.push(item);
@@ -180,10 +184,14 @@ impl OutputItems {
             item.emitted.put(PART_SEPARATOR);
         }
         item.part = part;
+        let is_first = item.emitted.is_empty();
         answering.hold(&mut item.emitted, &piece.text);
         self.last = at;
         answering.holes.text = piece.span();
         answering.text(BlockKind::Thinking, piece);
+        if is_first && source == "content" && item.index.is_some() {
+            answering.set_signature(&item.signature);
+        }
     }
 
     pub(super) fn arguments_delta(

@@ -12,7 +12,7 @@ use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
-    UserMessage,
+    UserMessage, is_address,
 };
 
 use super::signatures::parts;
@@ -182,6 +182,9 @@ fn write_file(file: &FileBlock, out: &mut String) {
         FileForm::Image => return write_image(&file.mime_type, &file.data, out),
         FileForm::Text(text) => return write_input_text(&text, out),
         FileForm::Other => {}
+    }
+    if is_address(&file.data) {
+        return fill(r#"{"type":"input_file","file_url":"$"}"#, &[&file.data], out);
     }
     let values = [file.name.as_deref().unwrap_or("file"), &data_url(&file.mime_type, &file.data)];
     fill(r#"{"type":"input_file","filename":"$","file_data":"$"}"#, &values, out);

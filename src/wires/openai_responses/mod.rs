@@ -11,8 +11,9 @@ mod signatures;
 mod thinking;
 mod usage;
 
-use crate::rules::stream::ModelRequest;
+use crate::rules::stream::{ModelRequest, NativeOutput};
 use crate::wires::compat::{Compat, Strict, server};
+use crate::wires::encoding::models::takes_schemas;
 use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
 
 use decode::decoder;
@@ -58,6 +59,11 @@ impl Wire for OpenAiResponses {
 
     fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         self.encoder.encode(request)
+    }
+
+    fn native_output(&self, model: &str) -> Option<NativeOutput> {
+        let takes = matches!(self.provider(), "openai" | "azure" | "xai") && takes_schemas(model);
+        takes.then_some(NativeOutput { with_tools: true, any_root: false })
     }
 
     fn limits(&self) -> Limits {

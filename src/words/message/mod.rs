@@ -9,7 +9,9 @@ mod usage;
 use std::rc::Rc;
 
 pub(crate) use blocks::text_in;
-pub use blocks::{ContentBlock, FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, text_of};
+pub use blocks::{
+    ContentBlock, FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, is_address, text_of,
+};
 pub use reasons::{MessageStopReason, ToolResultCause};
 pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::Usage;
@@ -116,6 +118,17 @@ impl LlmMessage {
     /// Whether both are the same object. If so, an earlier encoding can be reused.
     pub fn is_same(&self, other: &LlmMessage) -> bool {
         self.address() == other.address()
+    }
+
+    /// Whether it shows an image or a file that is elsewhere.
+    #[inline(never)]
+    pub(crate) fn has_links(&self) -> bool {
+        let content = match self {
+            LlmMessage::User(message) => &message.content,
+            LlmMessage::ToolResult(message) => &message.content,
+            LlmMessage::Assistant(_) => return false,
+        };
+        content.iter().any(ContentBlock::is_link)
     }
 
     fn address(&self) -> *const () {

@@ -19,7 +19,7 @@ declare const search: ToolDefinition;
 declare const tools: ToolDefinition[];
 declare const saved: any;
 declare const store: CheckpointStore;
-declare const aiSdkTool: unknown;
+declare const aiSdkTool: { inputSchema: unknown; execute?: (input: never) => unknown };
 declare const apiKey: string;
 declare const baseUrl: string;
 declare const base64: string;

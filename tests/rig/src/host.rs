@@ -24,7 +24,7 @@ use turnwheel::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
     CompactionCall, CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn,
 };
-use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
+use turnwheel::stream::{AssistantMessageEvent, ModelRequest, NativeOutput};
 use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolContext, ToolOutcome, ToolSpec};
 
 use crate::clock::Clock;
@@ -37,7 +37,7 @@ type Asked = dyn Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, Assist
 /// A model that answers with a closure.
 pub struct FnModel {
     ask: Box<Asked>,
-    native_output: bool,
+    native_output: Option<NativeOutput>,
 }
 
 impl StreamFn for FnModel {
@@ -50,7 +50,7 @@ impl StreamFn for FnModel {
         (self.ask)(request, cancel)
     }
 
-    fn native_output(&self) -> bool {
+    fn native_output(&self, _: &str) -> Option<NativeOutput> {
         self.native_output
     }
 }
@@ -66,8 +66,17 @@ pub fn model(
         supports_tools: true,
         context_window: None,
         number: 0,
-        stream_fn: Rc::new(FnModel { ask: Box::new(ask), native_output: false }),
+        stream_fn: Rc::new(FnModel { ask: Box::new(ask), native_output: None }),
     }
+}
+
+/// Makes a model that answers with a closure, and supports structured output in this way.
+pub fn asking_model(
+    id: &str,
+    native_output: Option<NativeOutput>,
+    ask: impl Fn(ModelRequest, CancelToken) -> LocalBoxStream<'static, AssistantMessageEvent> + 'static,
+) -> Model {
+    Model::new("asking", id, Rc::new(FnModel { ask: Box::new(ask), native_output }))
 }
 
 /// Makes a model that supports structured output itself.
@@ -76,8 +85,8 @@ pub fn native_model(id: &str, answers: Vec<ScriptedAnswer>) -> Model {
     let ask = move |_: ModelRequest, _: CancelToken| {
         stream::iter(answers.borrow_mut().pop_front().unwrap_or_else(|| text("done"))).boxed_local()
     };
-    let stream_fn = Rc::new(FnModel { ask: Box::new(ask), native_output: true });
-    Model::new("native", id, stream_fn)
+    let native_output = Some(NativeOutput { with_tools: true, any_root: true });
+    Model::new("native", id, Rc::new(FnModel { ask: Box::new(ask), native_output }))
 }
 
 /// Makes a model that gives these answers in order, and then "done" for ever.

@@ -1,7 +1,7 @@
 // @ts-check
 // Sends a request to a model, and passes the response to the engine as it arrives.
 
-import { AgentError, infoOf, kindOf, misuse } from "../shared.js";
+import { AgentError, infoOf, kindOf, misuse, PLAIN } from "../shared.js";
 import { setupOf } from "../models/setup.js";
 import { Intake } from "./intake.js";
 import { networkError } from "./network-error.js";
@@ -11,10 +11,10 @@ import { quietly } from "./slot.js";
 /** @import { Core } from "../agent/core.js" */
 /** @import { Driver } from "../run/driver.js" */
 /** @import { Slot } from "./slot.js" */
-/** @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number }} HttpEffect */
-
-/** An address that is neither encrypted nor on this machine. */
-const PLAIN = /^http:\/\/(?!(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
+/**
+ * `hasLinks`: the body refers to images or files by their addresses.
+ * @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number, hasLinks?: boolean }} HttpEffect
+ */
 
 /** Servers that answer nobody without a key; it may be in the address. */
 const KEYED = /^https:\/\/(api\.(openai|anthropic|groq|mistral|deepseek|x|together)\.(com|ai|xyz)|openrouter\.ai|generativelanguage\.googleapis\.com)\/(?!.*[?&]key=)/;
@@ -39,6 +39,10 @@ function failureOf(error, url, reading) {
 async function pump(run, slot, effect, state) {
   const { engineRun } = run;
   const request = requestOf(run.core, effect, engineRun.takeBody(slot));
+  if (effect.hasLinks) {
+    const { putInFiles } = await import("./links.js");
+    await putInFiles(request, setupOf(run.core.settings.models.known[effect.model]), run.core, state.signal, AgentError);
+  }
   const response = run.takeAhead(effect, request.body, state) ?? send(request, state);
   const intake = await response.then((answer) => openResponse(run, slot, answer, state, request));
   if (!intake) return;

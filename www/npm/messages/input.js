@@ -31,6 +31,9 @@ const ROLES = { user: ["text", "image", "file"], assistant: ["text", "thinking",
 /** The members that each block type requires. @type {Record<string, string[]>} */
 const BLOCKS = { text: ["text"], thinking: ["thinking"], tool_call: ["callId", "toolName"], image: ["mimeType", "data"], file: ["mimeType", "data"], raw: [] };
 
+/** The members that an image or a file requires which is elsewhere. @type {Record<string, string[]>} */
+const LINKS = { image: ["url"], file: ["mimeType", "url"] };
+
 /** Returns a message unchanged, or throws if it is invalid. @param {any} message @param {string} where */
 function checkMessage(message, where) {
   const { role, content } = message;
@@ -73,13 +76,19 @@ export function messagesOf(inputs) {
   return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
 }
 
+/** An address that is neither encrypted nor on this machine. */
+export const PLAIN = /^http:\/\/(?!(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
+
 /** @param {any} block @param {string} where @param {string[]} types */
 function checkBlock(block, where, types) {
   const type = block?.type;
   if (!types.includes(type)) throw misuse(`${where} must be a block of type ${types.join(", ")}, got ${type ? `\`${type}\`` : kindOf(block)}`);
-  for (const key of BLOCKS[type]) {
-    if (typeof block[key] !== "string") throw misuse(`${where}: a ${type} block needs a text \`${key}\`, got ${kindOf(block[key])}`);
+  const { url, data } = block;
+  const isLink = url !== undefined && BLOCKS[type].includes("data");
+  for (const key of isLink ? LINKS[type] : BLOCKS[type]) {
+    if (typeof block[key] !== "string") throw misuse(`${where}: a block of type ${type} needs a text \`${key}\`, got ${kindOf(block[key])}`);
   }
-  if (block.mimeType && /^(data|https?):/.test(block.data)) throw misuse(`${where}: \`data\` is base64 alone, not an address such as "data:image/png;base64,…"`);
+  const isMisplaced = isLink ? data !== undefined || PLAIN.test(url) || !/^https?:/.test(url) : block.mimeType && /^(data|https?):/.test(data);
+  if (isMisplaced) throw misuse(`${where}: \`data\` is base64 alone; an address that begins with https:// goes into \`url\``);
   return block;
 }

@@ -17,7 +17,7 @@ export function limitResult(result, limit = LONGEST_RESULT) {
   let length = 0;
   for (const block of content) {
     if (block.type === "text") length += block.text?.length ?? 0;
-    else if (block.data?.length > LONGEST_RESULT) return { failed: `${block.type === "file" ? "a file" : "an image"} of the result is longer than ${LONGEST_RESULT} characters` };
+    else if ((block.data?.length ?? 0) > LONGEST_RESULT) return { failed: `${block.type === "file" ? "a file" : "an image"} of the result is longer than ${LONGEST_RESULT} characters` };
   }
   if (result.details !== undefined && JSON.stringify(result.details)?.length > LONGEST_DETAILS) {
     return { failed: `the \`details\` of the result are longer than ${LONGEST_DETAILS} characters; keep them outside and give their address` };

@@ -28,7 +28,7 @@ export class ModelList {
   set(model, isRunning) {
     if (model === undefined) throw misuse('there is no model; set `model`, for example openai("gpt-5-mini", { apiKey })');
     const list = [model, ...this.fallback];
-    list.forEach(modelSettings);
+    list.forEach((each, i) => modelSettings(each, i > 0 ? `fallback[${i - 1}]` : undefined));
     this.list = list;
     if (!isRunning) this.known = [];
     for (const each of list) if (!this.known.includes(each)) this.known.push(each);

@@ -28,10 +28,10 @@ export function setupOf(model) {
   return typeof held === "function" ? held() : {};
 }
 
-/** The settings of a model as JSON, which leaves out functions and what is not set. @param {ModelWithSetup} model */
-export function modelSettings(model) {
-  if (typeof model !== "object" || model === null) {
-    throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
+/** The settings of a model as JSON, which leaves out functions and what is not set. @param {ModelWithSetup} model @param {string} [where] */
+export function modelSettings(model, where = "model") {
+  if (typeof model !== "object" || model === null || Array.isArray(model)) {
+    throw misuse(`\`${where}\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
   }
   if (typeof (/** @type {any} */ (model).then) === "function") throw misuse("`model` is a promise; await it first");
   const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, estimatesUsage, contextWindow, dangerouslyAllowBrowser } = setupOf(model);

@@ -90,7 +90,7 @@ function resolveServer(id, options) {
 const ON_AGENT = "it is an option of the agent: new Agent({ model, streamOptions: { temperature, maxTokens, … }, retry, timeouts })";
 /** Names that other libraries use, or that belong elsewhere. @type {Record<string, string>} */
 const FOREIGN_NAMES = {
-  key: "apiKey", token: "apiKey", baseURL: "baseUrl", url: "baseUrl", endpoint: "baseUrl", organization: "headers", project: "headers", defaultHeaders: "headers",
+  key: "apiKey", token: "apiKey", baseURL: "baseUrl", url: "baseUrl", endpoint: "baseUrl", organization: "headers", project: "headers", defaultHeaders: "headers", server: "write openaiCompatible(id, { server })",
   temperature: ON_AGENT, maxTokens: ON_AGENT, maxRetries: ON_AGENT, timeout: ON_AGENT, retry: ON_AGENT, streamOptions: ON_AGENT,
 };
 
@@ -106,6 +106,7 @@ function wire(provider, kind, id, options, known = COMMON_OPTIONS) {
   checkNames(`${owner}unknown option`, options, known);
   for (const [name, shape] of Object.entries(SERVED)) checkShape(name, options[/** @type {keyof ProviderOptions} */ (name)], shape, owner);
   const { baseUrl, price, compat } = options;
+  if (compat && typeof compat !== "object") throw misuse(`${owner}\`compat\` must be an object, such as { server: "vllm" }, got ${kindOf(compat)}`);
   checkNames(`${owner}unknown \`compat\` switch`, compat ?? {}, SWITCHES);
   if (baseUrl !== undefined) checkAddress(owner, baseUrl);
   if (price !== undefined) {

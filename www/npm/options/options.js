@@ -17,7 +17,7 @@ const DELIVERY = ["all", "one_at_a_time"];
 export const SERVED = {
   apiKey: new OneOf("text", "function"), ...all(["baseUrl", "compat", "price"], "any"),
   headers: "texts", fetch: "function", contextWindow: "count", supportsTools: "flag", dangerouslyAllowBrowser: "flag",
-  limits: all(["answer", "line", "calls", "arguments"], "number"),
+  limits: all(["answer", "line", "calls", "arguments", "files"], "number"),
 };
 
 /** The options of a tool besides its name. @type {{ [name: string]: Shape }} */
@@ -70,8 +70,9 @@ const FOREIGN_NAMES = {
   maxOutputTokens: "streamOptions.maxTokens", prepareStep: "prepareTurn", onError: "hooks.onError", callbacks: "hooks",
   maxRetries: "write retry: { maxAttempts }, which counts the first call too", retries: "write retry: { maxAttempts }, which counts the first call too",
   providerOptions: "write streamOptions: { body }, the fields of the provider's own request", timeout: "timeouts",
+  history: "messages", needsApproval: "the tool says it: requiresApproval",
   schema: "output", responseFormat: "output", outputSchema: "output", memory: "give the history as `messages`; turnwheel/stores keeps checkpoints",
-  apiKey: ON_MODEL, baseURL: ON_MODEL, baseUrl: ON_MODEL, headers: ON_MODEL, fetch: ON_MODEL, signal: ON_PROMPT, abortSignal: ON_PROMPT, metadata: ON_PROMPT, context: ON_PROMPT,
+  apiKey: ON_MODEL, baseURL: ON_MODEL, baseUrl: ON_MODEL, headers: ON_MODEL, fetch: ON_MODEL, contextWindow: ON_MODEL, signal: ON_PROMPT, abortSignal: ON_PROMPT, metadata: ON_PROMPT, context: ON_PROMPT,
   onFinish: ON_EVENT, onStepFinish: ON_EVENT, onEvent: ON_EVENT, onChunk: ON_EVENT, debug: ON_EVENT, verbose: ON_EVENT, stream: ON_EVENT,
   prompt: "what is said goes to agent.prompt(…), what always holds into `systemPrompt`", name: "an agent has no name; see `sessionId`, `transfer.agentName`, and the name of a `subagent` tool",
 };
@@ -114,6 +115,7 @@ export function checkOptions(given) {
 export function checkTurnOptions(options, own, tools, what, owner = "") {
   if (!fits("object", options)) throw misuse(`${what} must be an object, got ${kindOf(options)}`);
   const shapes = { ...TURN, .../** @type {object} */ (own) };
+  for (const name of NAMES) if (name in options && !(name in shapes)) throw misuse(`${owner}\`${name}\` is an option of the agent: new Agent({ ${name} })`);
   checkNames(`${owner}unknown option`, options, shapes, [...Object.keys(shapes), ...Object.keys(OPTIONS.streamOptions).map((name) => `streamOptions.${name}`)]);
   for (const [name, shape] of Object.entries(shapes)) checkShape(name, /** @type {any} */ (options)[name], shape, owner);
   const { activeTools } = options;

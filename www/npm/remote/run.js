@@ -147,7 +147,17 @@ export class RemoteRun {
   }
 
   get textStream() {
-    return { [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()) };
+    return {
+      [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()),
+      orThrow: () => textsOrThrow(this),
+    };
+  }
+
+  /** The result, or the error of a run that failed or was aborted. @returns {Promise<AgentResult>} */
+  async orThrow() {
+    const result = await this.result;
+    if (result.error) throw result.error;
+    return result;
   }
 
   get messages() {
@@ -173,4 +183,10 @@ export class RemoteRun {
   toUIMessageStreamResponse(init) {
     return respond(this.#driver, "uiMessages", init);
   }
+}
+
+/** The text of all answers, and at the end the error, if there is one. @param {RemoteRun} run */
+async function* textsOrThrow(run) {
+  yield* run.textStream;
+  await run.orThrow();
 }

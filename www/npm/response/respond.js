@@ -12,6 +12,7 @@ import { checkNames, kindOf } from "../errors/names.js";
  * @typedef {object} Source
  * @property {string} runId
  * @property {AgentEnd | undefined} end the event that ended it
+ * @property {import("../events/fold.js").Fold} fold what its events add up to
  * @property {Promise<AgentResult>} result
  * @property {boolean} asksPeople whether a person has to decide about calls
  * @property {boolean} hasOutput whether the answer has a schema
@@ -36,7 +37,7 @@ const HEADERS = {
 const OPTIONS = ["status", "statusText", "headers", "keepAliveMs", "abortOnLeave"];
 const KNOWN = {
   events: [...OPTIONS, "lastEventId"],
-  uiMessages: [...OPTIONS, "messageId", "messageMetadata", "onError", "toolOutput", "waitsForApproval"],
+  uiMessages: [...OPTIONS, "messageId", "messageMetadata", "onError", "toolOutput", "waitsForApproval", "dataParts", "aiVersion"],
 };
 
 /** The recordings of the runs of which a response was requested. @type {WeakMap<Source, Recording>} */
@@ -48,7 +49,10 @@ export function respond(run, kind, init = {}) {
   checkNames("unknown option", init, KNOWN[kind]);
   const after = Number(init.lastEventId ?? 0);
   if (!(Number.isInteger(after) && after >= 0)) throw misuse(`\`lastEventId\` must be the number of an event, got ${JSON.stringify(init.lastEventId)}`);
-  const recording = recordings.get(run) ?? record(run);
+  const known = recordings.get(run);
+  // What a reader of events missed it knows by their numbers; a message cannot begin in its middle.
+  if (!known && kind === "uiMessages" && (run.end || run.fold.turn || run.fold.turns > 0)) throw misuse("a UI message stream begins with its run, which has begun; ask for it right after `prompt`, before any `await`");
+  const recording = known ?? record(run);
   recordings.set(run, recording);
   const headers = new Headers(init.headers);
   for (const [name, value] of Object.entries(HEADERS[kind])) headers.set(name, value);

@@ -1,7 +1,7 @@
 // @ts-check
 // Converts the events of a run to chunks of the AI SDK's UI message stream, which useChat reads.
 
-import { callsOf, joinTexts } from "../shared.js";
+import { callsOf, joinTexts, kindOf, misuse, shownOf } from "../shared.js";
 import { valueOf } from "./tool-value.js";
 
 /** @import { AgentEvent, ErrorInfo, ToolResultMessage } from "../index.js" */
@@ -19,6 +19,8 @@ import { valueOf } from "./tool-value.js";
  * @property {((event: AgentEnd) => unknown) | undefined} [messageMetadata]
  * @property {((error: ErrorInfo) => string) | undefined} [onError]
  * @property {((result: ToolResultMessage) => unknown) | undefined} [toolOutput]
+ * @property {((event: AgentEvent) => unknown) | undefined} [dataParts]
+ * @property {6 | 7 | undefined} [aiVersion]
  */
 
 /** @type {Record<string, string>} */
@@ -27,12 +29,16 @@ const FINISH = { length: "length", content_filter: "content-filter", refusal: "c
 /** Converts the events of one response. */
 export class UIMessages {
   /** @param {Options} options */
-  constructor({ asksPeople = true, messageId, messageMetadata, onError, toolOutput }) {
+  constructor({ asksPeople = true, messageId, messageMetadata, onError, toolOutput, dataParts, aiVersion = 7 }) {
+    if (aiVersion !== 6 && aiVersion !== 7) throw misuse(`\`aiVersion\` must be 6 or 7, got ${shownOf(aiVersion)}`);
+    /** Whether the reader refuses what ai 7 has added. */
+    this.isOlder = aiVersion === 6;
     this.asksPeople = asksPeople;
     this.messageId = messageId;
     this.metadataOf = messageMetadata ?? (({ runId, stopReason, turns, usage }) => ({ runId, stopReason, turns, usage }));
     this.errorText = onError ?? (({ message }) => message);
     this.outputOf = toolOutput ?? valueOf;
+    this.dataOf = dataParts;
     this.isOver = false;
     /** Whether a step is open. */
     this.inStep = false;
@@ -59,7 +65,7 @@ export class UIMessages {
 
   /** Takes an event that another response has sent. @param {AgentEvent} event */
   replay(event) {
-    this.take(event);
+    this.#chunksOf(event);
     this.inStep = false;
   }
 
@@ -71,6 +77,14 @@ export class UIMessages {
 
   /** @param {AgentEvent} event @returns {Chunk[]} */
   take(event) {
+    const parts = [this.dataOf?.(event) ?? []].flat().map(checkPart);
+    const chunks = this.#chunksOf(event);
+    // Nothing may come after the end.
+    return event.type === "agent_end" ? [...parts, ...chunks] : [...chunks, ...parts];
+  }
+
+  /** @param {AgentEvent} event @returns {Chunk[]} */
+  #chunksOf(event) {
     const handler = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (this))[`_${event.type}`];
     return typeof handler === "function" ? handler.call(this, event) : [];
   }
@@ -85,20 +99,22 @@ export class UIMessages {
     const { type, contentIndex, delta } = piece;
     if (piece.type === "tool_call") {
       const { callId, toolName } = piece;
-      const chunks = this.calls.streaming.has(callId) ? [] : [...this.#closeBlocks(), { type: "tool-input-start", toolCallId: callId, toolName }];
+      const chunks = this.calls.streaming.has(callId) ? [] : [...this.#closeThoughts(), { type: "tool-input-start", toolCallId: callId, toolName }];
       this.calls.streaming.add(callId);
       return delta === "" ? chunks : [...chunks, { type: "tool-input-delta", toolCallId: callId, inputTextDelta: delta }];
     }
     const kind = type === "text" ? "text" : "reasoning";
     const known = this.openBlocks.get(contentIndex);
     if (known) return [{ type: `${kind}-delta`, id: known[1], delta }];
-    const chunks = this.#closeBlocks();
+    const chunks = this.#closeThoughts();
     const id = `${kind}-${++this.blockCount}`;
     this.openBlocks.set(contentIndex, [kind, id]);
     return [...chunks, { type: `${kind}-start`, id }, { type: `${kind}-delta`, id, delta }];
   }
 
   _message_reset() {
+    // Version 6 cannot take anything back: what comes is another step.
+    if (this.isOlder) return [...this.#closeBlocks(), { type: "finish-step" }, { type: "start-step" }];
     this.openBlocks.clear();
     this.calls.streaming.clear();
     return [{ type: "reset-step" }];
@@ -136,7 +152,7 @@ export class UIMessages {
   _tool_approval_resolved({ id, callId: innermost, approved, path = [] }) {
     const callId = [...path, innermost].join("/");
     this.calls.pending.delete(callId);
-    return this.calls.shown.has(callId) ? [{ type: "tool-approval-response", approvalId: id, approved }] : [];
+    return this.calls.shown.has(callId) && !this.isOlder ? [{ type: "tool-approval-response", approvalId: id, approved }] : [];
   }
 
   /** @param {EventOf<"question_asked">} event @returns {Chunk[]} */
@@ -197,6 +213,16 @@ export class UIMessages {
     return [...chunks, { type: "finish", finishReason, ...(messageMetadata !== undefined && { messageMetadata }) }];
   }
 
+  /**
+   * Ends the thoughts, because something else has begun: a UI shows that the model no longer thinks. A text stays open until the
+   * message ends, for more of it may come after another block has begun.
+   * @returns {Chunk[]}
+   */
+  #closeThoughts() {
+    const thoughts = [...this.openBlocks].filter(([, [kind]]) => kind === "reasoning");
+    return thoughts.map(([index, [kind, id]]) => (this.openBlocks.delete(index), { type: `${kind}-end`, id }));
+  }
+
   /** @returns {Chunk[]} */
   #closeBlocks() {
     const chunks = [...this.openBlocks.values()].map(([kind, id]) => ({ type: `${kind}-end`, id }));
@@ -211,6 +237,15 @@ export class UIMessages {
     this.inStep = false;
     return chunks;
   }
+}
+
+/** Checks what `dataParts` gave. @param {any} part @returns {Chunk} */
+function checkPart(part) {
+  const { type, id, data, transient } = part ?? {};
+  if (typeof type !== "string" || !/^data-./.test(type) || data === undefined) {
+    throw misuse(`\`dataParts\` must give { type: "data-…", data }, got ${typeof type === "string" ? `the type ${JSON.stringify(type)}${data === undefined ? " without `data`" : ""}` : kindOf(part)}`);
+  }
+  return { type, data, ...(id !== undefined && { id }), ...(transient !== undefined && { transient }) };
 }
 
 /** @param {Call} call @returns {Chunk} */

@@ -50,7 +50,8 @@ export function sendAhead(run, first, prompts) {
   if (run.origin.restored || core.registration.state || core.registration.waiting.length > 0 || run.abortion.isAsked) return;
   try {
     const found = play(run, new Engine({ module: first }, new Scope()), prompts);
-    if (!found) return;
+    // What a request refers to may have to be fetched before.
+    if (!found || found.effect.hasLinks) return;
     const state = new Slot();
     return new Ahead(found.effect, found.body, state, send(requestOf(core, found.effect, found.body), state));
   } catch {

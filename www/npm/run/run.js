@@ -1,9 +1,9 @@
 // @ts-check
 // A run as its caller sees it.
 
-import { respond, textsOf } from "../shared.js";
+import { misuse, PartialJson, respond, snapshotOf, textsOf } from "../shared.js";
 
-/** @import { AgentResult, EventResponseInit, UIMessageResponseInit } from "../index.js" */
+/** @import { AgentEvent, AgentResult, EventResponseInit, JsonSchema, UIMessageResponseInit } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
 
 /** A run: iterate it, await it, or both. */
@@ -37,6 +37,11 @@ export class AgentRun {
       [Symbol.asyncIterator]: () => textsOf(this[Symbol.asyncIterator]()),
       orThrow: () => textsOrThrow(this),
     };
+  }
+
+  /** The structured answer as far as it has arrived, again and again. */
+  get partialOutput() {
+    return { [Symbol.asyncIterator]: () => partialOutputs(this[Symbol.asyncIterator](), this.#driver.core.settings.output.schema) };
   }
 
   /** The result, or the error of a run that failed or was aborted. @returns {Promise<AgentResult>} */
@@ -80,6 +85,12 @@ export class AgentRun {
   toUIMessageStreamResponse(init) {
     return respond(this.#driver, "uiMessages", init);
   }
+}
+
+/** @param {AsyncIterable<AgentEvent>} events @param {JsonSchema | undefined} schema */
+async function* partialOutputs(events, schema) {
+  if (!schema) throw misuse("`partialOutput` needs a schema: new Agent({ output })");
+  yield* (await import("../events/partial-output.js")).outputsOf(events, schema, () => new PartialJson(), snapshotOf);
 }
 
 /** The text of all answers, and at the end the error, if there is one. @param {AgentRun} run */

@@ -4,7 +4,7 @@
 
 import { checkNames, kindOf, misuse, noUsage } from "../shared.js";
 
-/** @import { AgentMessage, AssistantMessage, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
+/** @import { AgentMessage, AssistantMessage, FileBlock, ImageBlock, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
 /** @typedef {AssistantMessage["content"][number]} AnswerBlock */
 
 /**
@@ -54,10 +54,13 @@ function userMessage({ parts }) {
 function userBlock({ type, text, url, mediaType, filename }) {
   if (type === "text") return [{ type: "text", text }];
   if (type !== "file") return [];
+  const isImage = String(mediaType).startsWith("image/");
   const [, data] = /^data:[^,]*;base64,(.*)$/s.exec(url) ?? [];
-  if (data === undefined) throw misuse("a file must come as a data: address in base64; files elsewhere are not fetched");
-  if (String(mediaType).startsWith("image/")) return [{ type: "image", mimeType: mediaType, data }];
-  return [{ type: "file", mimeType: mediaType, data, ...(filename && { name: filename }) }];
+  // What a client posts makes this server fetch nothing that is not encrypted, so nothing on its own machine.
+  if (data === undefined && !/^https:\/\/[^/]/.test(url)) throw misuse("a file must come as a data: address in base64, or be at an address that begins with https://");
+  const content = data === undefined ? { url } : { data };
+  if (isImage) return [/** @type {ImageBlock} */ ({ type: "image", mimeType: mediaType, ...content })];
+  return [/** @type {FileBlock} */ ({ type: "file", mimeType: mediaType, ...content, ...(filename && { name: filename }) })];
 }
 
 /** @param {any} message @param {boolean} isTrusted @returns {AgentMessage[]} */
@@ -113,9 +116,11 @@ const nameOf = ({ type, toolName }) => toolName ?? type.slice("tool-".length);
 
 /** @param {any} part @returns {ToolResultMessage[]} */
 function resultOf(part) {
-  const { state, output, errorText, approval } = part;
-  /** @param {string | ToolResultMessage["content"]} text @param {boolean} isError @returns {ToolResultMessage[]} */
-  const result = (text, isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: Array.isArray(text) ? text : [{ type: "text", text }], isError, timestamp: 0 }];
+  const { state, output, errorText, approval, preliminary } = part;
+  /** @param {string | ToolResultMessage["content"]} said @param {boolean} isError @returns {ToolResultMessage[]} */
+  const result = (said, isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: typeof said === "string" ? [{ type: "text", text: said }] : said, isError, timestamp: 0 }];
+  // An output that was only a report of progress is none.
+  if (state === "output-available" && preliminary) return [];
   if (state === "output-available") return result(typeof output === "string" || areBlocks(output) ? output : (JSON.stringify(output) ?? ""), false);
   if (state === "output-error") return result(errorText ?? "", true);
   if (state === "output-denied") return result(approval?.reason ?? "the call was rejected", true);
@@ -126,4 +131,4 @@ function resultOf(part) {
 const areBlocks = (output) => Array.isArray(output) && output.some(isImage) && output.every((block) => isImage(block) || (block?.type === "text" && typeof block.text === "string"));
 
 /** @param {any} block */
-const isImage = (block) => block?.type === "image" && typeof block.mimeType === "string" && typeof block.data === "string";
+const isImage = (block) => block?.type === "image" && (typeof block.url === "string" || (typeof block.mimeType === "string" && typeof block.data === "string"));

@@ -63,7 +63,7 @@ export function prepare(definition, name) {
 const MAX_NAME = 128;
 
 /** Names that other libraries use. @type {Record<string, string>} */
-const FOREIGN_NAMES = { params: "parameters", schema: "parameters", input_schema: "parameters", handler: "execute", run: "execute", func: "execute" };
+const FOREIGN_NAMES = { needsApproval: "requiresApproval", params: "parameters", schema: "parameters", input_schema: "parameters", handler: "execute", run: "execute", func: "execute" };
 
 /**
  * Unknown members are the host's own, unless they look like a typo.

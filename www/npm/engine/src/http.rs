@@ -12,7 +12,7 @@ use turnwheel::http::ModelCall;
 use turnwheel::json::{ObjectWriter, ToJson};
 use turnwheel::ports::{AgentRunContext, StreamFn};
 use turnwheel::price::Price;
-use turnwheel::stream::{AssistantMessageEvent, Excess, ModelRequest};
+use turnwheel::stream::{AssistantMessageEvent, Excess, ModelRequest, NativeOutput};
 use turnwheel::wires::Wire;
 
 use crate::bridge;
@@ -30,6 +30,10 @@ pub(super) struct FetchModel {
 }
 
 impl StreamFn for FetchModel {
+    fn native_output(&self, model: &str) -> Option<NativeOutput> {
+        self.wire.borrow().native_output(model)
+    }
+
     fn estimates_usage(&self) -> bool {
         true
     }
@@ -69,6 +73,9 @@ impl StreamFn for FetchModel {
             value.write_json(headers.key(name));
         }
         headers.end();
+        if http.has_links {
+            object.field("hasLinks", &true);
+        }
         object.end();
         bridge::ask_http(effect, self.wire.clone(), http.body, call)
     }
