@@ -104,6 +104,8 @@ export class AGUIEvents {
   /** @param {Asked} question */
   #ask({ id, callId, toolName, path }) {
     const { asksPeople, frontendTools } = this.options;
+    // What is not about a call (a budget) has no form here; it waits for the host.
+    if (callId === undefined || toolName === undefined) return [];
     if (asksPeople || frontendTools.has(toolName)) this.#lane(path)?.pending.set(id, { callId, toolName });
     return [];
   }

@@ -231,6 +231,7 @@ function contentOf({ content }, takesParts) {
   if (!takesParts) return `${joinTexts(content)}\n[images: ${images}]`.trim();
   return content.map((block) => {
     if (block.type === "text") return /** @type {JsonValue} */ ({ type: "text", text: block.text });
-    return { type: "image", source: { type: "data", value: block.data, mimeType: block.mimeType } };
+    const source = block.data === undefined ? { type: "url", value: block.url } : { type: "data", value: block.data };
+    return /** @type {JsonValue} */ ({ type: "image", source: { ...source, ...(block.mimeType && { mimeType: block.mimeType }) } });
   });
 }

@@ -45,15 +45,23 @@ function markForCache(prompt) {
   for (const message of [prompt[0]?.role === "system" ? prompt[0] : undefined, last]) if (message) message.providerOptions = CACHED;
 }
 
-/** Data in base64 as a version writes it. @param {string} data @param {Writer} writer */
-const fileData = (data, { version }) => (version === "v4" ? { type: "data", data } : data);
+/** An image or a file, in base64 or at an address. @typedef {{ mimeType?: string, data?: string, url?: string }} Media */
+
+/** The content as a version writes it. @param {Media} media @param {Writer} writer */
+function fileData({ data, url }, { version }) {
+  if (data !== undefined) return version === "v4" ? { type: "data", data } : data;
+  return version === "v4" ? { type: "url", url: new URL(url ?? "") } : new URL(url ?? "");
+}
+
+/** The provider finds out what an address has. @param {Media} media @param {string} otherwise */
+const mediaTypeOf = ({ mimeType }, otherwise) => mimeType || otherwise;
 
 /** @param {UserMessage} message @param {Writer} writer @returns {PromptPart[]} */
 function userParts({ content }, writer) {
   return content.map((block) => {
     if (block.type === "text") return { type: "text", text: block.text };
     const filename = block.type === "file" ? block.name : undefined;
-    return { type: "file", mediaType: block.mimeType, data: fileData(block.data, writer), ...(filename !== undefined && { filename }) };
+    return { type: "file", mediaType: mediaTypeOf(block, block.type === "image" ? "image/*" : "application/octet-stream"), data: fileData(block, writer), ...(filename !== undefined && { filename }) };
   });
 }
 
@@ -116,7 +124,7 @@ function resultPart({ callId: toolCallId, toolName, content, isError }, writer, 
   const images = content.filter((block) => block.type === "image");
   if (images.length === 0 || writer.isChat) {
     // A server of Chat Completions takes only text here; the pictures follow after the results.
-    if (images.length > 0) pictures.push({ type: "text", text: `Image from the result of \`${toolName}\` (${toolCallId}):` }, ...images.map(({ mimeType, data }) => ({ type: "file", mediaType: mimeType, data: fileData(data, writer) })));
+    if (images.length > 0) pictures.push({ type: "text", text: `Image from the result of \`${toolName}\` (${toolCallId}):` }, ...images.map((image) => ({ type: "file", mediaType: mediaTypeOf(image, "image/*"), data: fileData(image, writer) })));
     const text = content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n") || (images.length > 0 ? "(see the attached image)" : "");
     // Only Anthropic's messages can say that a result is an error.
     const value = isError && !writer.isAnthropic && !/^error/i.test(text) ? `error: ${text}` : text;
@@ -128,8 +136,11 @@ function resultPart({ callId: toolCallId, toolName, content, isError }, writer, 
   return { type: "tool-result", toolCallId, toolName, output: { type: "content", value } };
 }
 
-/** @param {{ mimeType: string, data: string }} image @param {Writer} writer @returns {PromptPart} */
-function imagePart({ mimeType: mediaType, data }, writer) {
-  if (writer.version === "v4") return { type: "file", mediaType, data: fileData(data, writer) };
+/** @param {Media} image @param {Writer} writer @returns {PromptPart} */
+function imagePart(image, writer) {
+  const { data, url } = image;
+  const mediaType = mediaTypeOf(image, "image/*");
+  if (writer.version === "v4") return { type: "file", mediaType, data: fileData(image, writer) };
+  if (data === undefined) return writer.version === "v3" ? { type: "image-url", url } : { type: "text", text: `[an image at ${url}]` };
   return { type: writer.version === "v3" ? "image-data" : "media", mediaType, data };
 }

@@ -117,7 +117,11 @@ export class StatePanel {
     ];
     const list = h("dl", {}, ...rows.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
     const calls = frame.calls.map(({ toolName, state, callId }) => h("li", {}, h("code", {}, toolName), ` ${state} `, h("span", { class: "fine" }, callId)));
-    const questions = frame.pendingQuestions.map(({ toolName, path, arguments: given }) => h("li", {}, "May ", h("code", {}, toolName), ` run${path?.length ? ", inside another agent" : ""}? `, h("pre", { class: "long" }, short(JSON.stringify(given), 600))));
+    const questions = frame.pendingQuestions.map((question) => {
+      const inside = question.path?.length ? ", inside another agent" : "";
+      if (question.kind !== "tool") return h("li", {}, question.message, inside);
+      return h("li", {}, "May ", h("code", {}, question.toolName), ` run${inside}? `, h("pre", { class: "long" }, short(JSON.stringify(question.arguments), 600)));
+    });
     const inside = frame.inside.map(({ path, phase, turnIndex }) => h("li", {}, h("code", {}, path.join(" › ")), ` ${phase}, turn ${turnIndex}`));
     /** @type {[string, HTMLElement[]][]} */
     const parts = [["Open questions", questions], ["Calls of this turn", calls], ["Agents inside calls", inside]];
