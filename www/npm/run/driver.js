@@ -3,13 +3,12 @@
 // begins and ends the run, and writes its checkpoints.
 
 import { EngineRun } from "../boundary/engine-run.js";
-import { whenFirst } from "../boundary/halves.js";
+import { MISSING } from "../boundary/gaps.js";
 import { hasStack } from "../boundary/stack.js";
 import { EffectMemory } from "../effects/memory.js";
 import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
 import { handled } from "../rules/host-call.js";
 import { Abortion } from "./abortion.js";
-import { sendAhead } from "./ahead.js";
 import { Batches } from "./batches.js";
 import { Ending } from "./ending.js";
 import { Outlet } from "./outlet.js";
@@ -23,8 +22,6 @@ import { AgentRun } from "./run.js";
 /** @import { Core } from "../agent/core.js" */
 /** @import { Engine } from "../boundary/engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
-/** @import { HttpEffect } from "../effects/http.js" */
-/** @import { Slot } from "../effects/slot.js" */
 /** @import { Ref } from "../rules/transform.js" */
 /** @typedef {Extract<AgentEvent, { type: "run_resumed" }>} RunResumed */
 
@@ -61,8 +58,8 @@ export class Driver {
     this.poller = new Poller(this);
     this.memory = new EffectMemory(core.options);
     this.ending = new Ending();
-    /** The first request, if it was sent before the engine was there. @type {import("./ahead.js").Ahead | undefined} */
-    this.ahead = undefined;
+    /** Whether the listeners have heard of the run. */
+    this.isAnnounced = false;
     /** Decisions that came before the run began. @type {(() => void)[]} */
     this.early = [];
     this.run = new AgentRun(this, this.ending.result);
@@ -76,13 +73,16 @@ export class Driver {
     try {
       core.registration.scope.engine?.discardIfKilled();
       const loading = core.settings.load();
+      loading?.catch(() => {});
       let ready = core.registration.ready();
-      if (ready instanceof Promise) ready = await this.#loaded(Promise.all([ready, loading]), promptJson);
+      if (ready instanceof Promise) ready = await ready;
+      if (loading && ready.gaps) ready.gaps.alsoNeeds(loading);
       else if (loading) {
         await loading;
         ready = await core.registration.ready();
       }
-      engineRun.begin(ready, promptJson);
+      if (ready.gaps) await this.#beginEarly(ready, promptJson);
+      else engineRun.begin(ready, promptJson);
       core.runs.restored = undefined;
       for (const post of this.early) post();
       core.runs.byHandle.set(engineRun.handle, this);
@@ -94,30 +94,16 @@ export class Driver {
     }
   }
 
-  /**
-   * Waits for the engine, and what else is loaded. The first request may leave meanwhile.
-   * @param {Promise<[Engine, unknown]>} ready @param {string | undefined} promptJson
-   */
-  async #loaded(ready, promptJson) {
-    const stop = whenFirst((first) => (this.ahead = sendAhead(this, first, promptJson)));
+  /** Begins in an engine of which parts are missing, if what is there is enough. @param {Engine} engine @param {string | undefined} promptJson */
+  async #beginEarly(engine, promptJson) {
+    const { registration } = this.core;
     try {
-      return (await ready)[0];
-    } finally {
-      stop();
+      if (!this.origin.restored && promptJson !== undefined && !this.abortion.isAsked) return this.engineRun.begin(engine, promptJson);
+    } catch (error) {
+      if (error !== MISSING) throw error;
     }
-  }
-
-  /**
-   * Takes the response of this request, if it was sent before the run began.
-   * @param {HttpEffect} effect @param {Uint8Array} body @param {Slot} state
-   */
-  takeAhead(effect, body, state) {
-    const { ahead } = this;
-    if (!ahead) return;
-    this.ahead = undefined;
-    if (!ahead.is(effect, body)) return ahead.drop("the run began with another request");
-    state.takeOver(ahead.state);
-    return ahead.response;
+    await engine.gaps?.whole();
+    this.engineRun.begin(await registration.ready(), promptJson);
   }
 
   // ---- what others ask of a run
@@ -169,7 +155,6 @@ export class Driver {
     // A signal may be given in the depth of a recursion, and nobody hears what its listeners throw.
     if (!hasStack()) return queueMicrotask(() => this.abort(reason));
     const text = abortion.ask(reason);
-    this.#dropAhead();
     this.children?.closeAll(abortion.effectReason());
     if (engineRun.handle !== 0) engineRun.abort(text);
   }
@@ -196,6 +181,7 @@ export class Driver {
 
   /** Records what an event says of the run and its agent. @param {AgentEvent} event */
   mark(event) {
+    if (event.type === "agent_start") this.isAnnounced = true;
     this.fold.mark(event);
     this.core.approvals.take(event);
   }
@@ -221,6 +207,7 @@ export class Driver {
 
   /** Resumes the run. Events that were never delivered come first. @param {RunResumed} event */
   resume(event) {
+    this.isAnnounced = true;
     event.pendingApprovals.push(...this.core.approvals.list().filter(({ path }) => path.length > 0));
     const undelivered = this.origin.resume(event, this.runId);
     for (const stored of undelivered) this.mark(stored);
@@ -233,9 +220,9 @@ export class Driver {
   checkpoint() {
     const { core, engineRun, origin, runId } = this;
     const { runs } = core;
-    if (engineRun.handle === 0) {
+    if (engineRun.handle === 0 || engineRun.engine.gaps) {
       const begin = origin.restored || this.isOver ? {} : { prompts: origin.prompts, ...(this.options && { options: believableOptions(JSON.parse(this.options), core) }) };
-      return core.envelope({ ...core.unregisteredState(), ...begin }, origin.restored?.run && runId);
+      return core.envelope({ ...core.unregisteredState(), ...begin }, origin.restored?.run && runId, core.history.messages.slice(0, origin.length));
     }
     if (engineRun.engine.busy) throw misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener");
     if (engineRun.isGone || (this.isOver && runs.unread !== this)) {
@@ -273,11 +260,6 @@ export class Driver {
     const open = (own.run?.phase.calls ?? []).filter(({ callId, status }) => status !== "done" && Object.hasOwn(all, callId));
     if (open.length > 0) state.children = Object.fromEntries(open.map(({ callId }) => [callId, /** @type {Checkpoint} */ (all[callId])]));
     else delete state.children;
-  }
-
-  #dropAhead() {
-    this.ahead?.drop(this.abortion.effectReason());
-    this.ahead = undefined;
   }
 
   // ---- the end
@@ -319,7 +301,7 @@ export class Driver {
   /** @param {AgentError} error @returns {AgentEnd} */
   #announceBreak({ info }) {
     const { core, runId, fold, outlet, origin, ending } = this;
-    if (this.engineRun.handle === 0) outlet.emit({ type: "agent_start", runId, at: core.host.now() });
+    if (!this.isAnnounced) outlet.emit({ type: "agent_start", runId, at: core.host.now() });
     closeTurn(fold, { runId, error: info, reason: "error", timestamp: core.host.now(), model: core.settings.models.first }, (event) => {
       fold.take(event);
       outlet.emit(event);
@@ -346,7 +328,6 @@ export class Driver {
   #close(result) {
     const { core, outlet, engineRun, ending } = this;
     outlet.release();
-    this.#dropAhead();
     ending.isOver = true;
     this.abortion.unlisten();
     this.attempt?.end(undefined).catch(() => {});

@@ -22,5 +22,5 @@ mod split;
 mod trace;
 
 pub use read::Module;
-pub use split::{FIRST, Halves};
+pub use split::FIRST;
 pub use trace::ENTERED;
