@@ -269,8 +269,9 @@ export class Engine {
     const lengths = chunks.map((bytes) => lengthOf(bytes) ?? 0);
     const size = lengths.reduce((sum, length) => sum + length, 0);
     if (size > this.size) {
-      this.size = Math.max(size, 1 << 16);
-      this.room = this.glue.input(this.size) >>> 0;
+      const room = Math.max(size, 1 << 16);
+      this.room = this.glue.input(room) >>> 0;
+      this.size = room;
     }
     this.refresh();
     let at = this.room;
