@@ -107,7 +107,7 @@ const frame = (data) => new TextEncoder().encode(`${data.type ? `event: ${data.t
 
 /** The functions that were entered until a request left, and until pieces of an answer had been read, by wire. */
 const sent = new Map(MODELS.map(([wire]) => [wire, new Set()]));
-const read = new Set();
+const read = new Map(MODELS.map(([wire]) => [wire, new Set()]));
 
 for (const [wire, provider, make] of MODELS) {
   for (const options of AGENTS) {
@@ -116,10 +116,12 @@ for (const [wire, provider, make] of MODELS) {
   await answer(wire, make);
 }
 const wires = [...sent.values()];
-const first = new Set(wires.flatMap((entered) => [...entered].filter((each) => wires.filter((other) => other.has(each)).length > 1)));
+// What one wire needs for a request and another for an answer is not that wire's own.
+const isShared = (each, wire) => [...sent, ...read].some(([other, entered]) => other !== wire && entered.has(each));
+const first = new Set([...sent].flatMap(([wire, entered]) => [...entered].filter((each) => isShared(each, wire))));
 const own = [...sent].map(([wire, entered]) => [wire, [...entered].filter((each) => !first.has(each))]);
 const ordered = (numbers) => [...numbers].sort((a, b) => a - b);
-const answering = [...read].filter((each) => !wires.some((entered) => entered.has(each)));
+const answering = [...new Set([...read.values()].flatMap((entered) => [...entered]))].filter((each) => !wires.some((entered) => entered.has(each)));
 console.log(JSON.stringify({ first: ordered(first), ...Object.fromEntries(own.map(([wire, numbers]) => [wire, ordered(numbers)])), answer: ordered(answering) }));
 
 /** Adds what was entered in the newest instance. @param {Set<number>} entered */
@@ -155,7 +157,7 @@ async function answer(wire, make) {
   run.result.then(({ error }) => isRead || Promise.reject(new Error(`an answer was not read: ${error?.message}`)));
   for (const data of frames) await writer.write(frame(data));
   await all;
-  take(read);
+  take(read.get(wire));
   run.abort("enough");
   await run.result;
 }
