@@ -53,8 +53,9 @@ function page(replaced = () => undefined) {
     await quiet();
   };
   const end = async (/** @type {string} */ text, n = -1) => {
+    const body = answers.at(n);
     await say(text, n);
-    answers.at(n)?.writable.close().catch(() => {});
+    body?.writable.close().catch(() => {});
     await quiet();
   };
   // An instance of its own, so that each test loads the engine anew.
@@ -72,6 +73,7 @@ const WHOLE = textAnswer(["hel", "lo"]);
 /** An answer, cut before what ends it. */
 const cut = (/** @type {string} */ text, pieces = 1) => [text.split("\n\n").slice(0, pieces).join("\n\n") + "\n\n", text.split("\n\n").slice(pieces).join("\n\n")];
 const [BEGIN, END] = /** @type {[string, string]} */ (cut(WHOLE));
+const [TEXT, STOP] = /** @type {[string, string]} */ (cut(END));
 
 /** What a listener of an agent hears. @param {any} agent */
 function heard(agent) {
@@ -155,7 +157,8 @@ test("the end of an answer waits until everything is there; events come in their
   await quiet();
   answer.resolve();
   await say(BEGIN);
-  await end(END);
+  await say(TEXT);
+  await end(STOP);
   assert.equal(listener.text, "hello");
   assert.equal(listener.names.at(-1), "message_update");
   rest.resolve();
@@ -184,7 +187,7 @@ test("a tool runs when everything is there, and once", async () => {
 test("a checkpoint that is taken before everything is there says that the run has not begun", async () => {
   const { answer, rest, agent, requests, say, end, asked } = page();
   const one = agent({ tools: [testTool("look", () => "seen")] });
-  const run = one.prompt("Hello", { metadata: { a: 1 } });
+  const run = one.prompt("Hello");
   await quiet();
   answer.resolve();
   await say(BEGIN);

@@ -175,14 +175,10 @@ export class Engine {
   complete() {
     this.gaps = undefined;
     this.glue = this.calls;
-  }
-
-  /** What was asked of the agents meanwhile is told now, and their runs go on. */
-  resume() {
     for (const agent of [...this.agents.values()]) alone(() => agent.deref()?.catchUp());
-    this.pollAll();
   }
 
+  /** Lets all runs go on. */
   pollAll() {
     for (const run of [...this.runs]) alone(() => run.deref()?.poller.poll());
   }

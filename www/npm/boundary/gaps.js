@@ -130,6 +130,7 @@ export class Gaps {
   #goOn() {
     const { engine } = this;
     const isWhole = engine.parts.isWhole && this.added === engine.parts.others.length && this.loads === 0;
+    // What was asked meanwhile is told first: it came before the end of the answer, which has not been read yet.
     if (isWhole) engine.complete();
     for (let work; !engine.dead && (work = this.held.shift()); ) {
       this.again = [];
@@ -144,8 +145,7 @@ export class Gaps {
       this.held.unshift(...again);
       return;
     }
-    if (isWhole) engine.resume();
-    else engine.pollAll();
+    engine.pollAll();
     if (isWhole) this.end();
   }
 

@@ -41,8 +41,8 @@ export class Registration {
     this.otherFields = undefined;
     /** How often something was posted that the engine must see. */
     this.posts = 0;
-    /** Whether the engine does not know the settings yet. */
-    this.isBehind = false;
+    /** What the engine does not know yet, while parts of it are missing: a reset, the settings. */
+    this.missed = { reset: false, settings: false };
   }
 
   /** Its number in the engine; 0 before the first run, and 0 if the wasm instance has died. */
@@ -206,7 +206,9 @@ export class Registration {
 
   /** All parts are there: tells the engine what was asked meanwhile. A command that is refused ends the run. */
   catchUp() {
-    if (this.isBehind) this.configure();
+    const { reset, settings } = this.missed;
+    if (reset) this.reset();
+    if (settings) this.configure();
     try {
       for (let next; (next = this.waiting.shift()); ) this.#now(next.post);
     } catch (error) {
@@ -252,8 +254,8 @@ export class Registration {
 
   /** Sends changed settings. A run in progress uses them from its next turn on. */
   configure() {
-    this.isBehind = !this.isWhole;
-    if (this.handle === 0 || this.isBehind) return;
+    this.missed.settings = !this.isWhole;
+    if (this.handle === 0 || !this.isWhole) return;
     const settings = this.core.settings.toJson();
     this.#now((glue) => glue.agent_configure(this.handle, settings));
     // For the run in progress; the next one waits for it.
@@ -268,7 +270,7 @@ export class Registration {
   }
 
   reset() {
-    if (!this.isWhole) return this.engine?.gaps?.hold(() => this.reset());
+    this.missed.reset = !this.isWhole;
     this.#now((glue) => glue.agent_reset(this.handle));
   }
 

@@ -57,6 +57,7 @@ const AGENTS = [
   () => ({ systemPrompt: "Be brief.\n", tools: [weather], approval: { mode: "smart" }, steering: { when: "immediate" } }),
   (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
   () => ({ systemPrompt: "x", tools: [clock], approveTool: () => true }),
+  () => ({ tools: [clock] }),
   () => ({ tools: [weather, clock], approveTool: () => true, approval: { mode: "enabled" }, steering: { when: "after_tool", inFlight: "finish" } }),
   () => ({ systemPrompt: "", tools: [search], output: search.parameters, streamOptions: { topP: 1, toolChoice: { toolName: "search" }, parallelToolCalls: false, reasoning: "high", cache: "auto", stop: ["."], body: { seed: 1.5, list: [true, null, -3, 1e21] } } }),
   () => ({ timeouts: { totalMs: 60_000, firstChunkMs: 10_000 }, retry: { maxAttempts: 3 }, maxTurns: 5 }),
