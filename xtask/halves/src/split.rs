@@ -49,6 +49,35 @@ impl Module<'_> {
         Ok(parts)
     }
 
+    /// The functions that only these exports reach: a set for [`Module::split`], for what is loaded by whoever calls them. A
+    /// function in the table may be called by anybody, and so may what it calls.
+    ///
+    /// # Errors
+    /// If there is no such export.
+    pub fn only_reached_by(&self, names: &[&str]) -> Result<BTreeSet<u32>> {
+        let functions = self.exports.iter().filter(|export| export.kind == ExternalKind::Func);
+        let (chosen, others): (Vec<&wasmparser::Export<'_>>, Vec<_>) =
+            functions.partition(|export| names.contains(&export.name));
+        if let Some(name) = names.iter().find(|name| !chosen.iter().any(|export| export.name == **name)) {
+            bail!("the module exports no function `{name}`");
+        }
+        let others = others.iter().map(|export| export.index).chain(self.places.iter().map(|(_, each)| *each));
+        let others = self.reached(others.collect())?;
+        let reached = self.reached(chosen.iter().map(|export| export.index).collect())?;
+        Ok(reached.difference(&others).copied().collect())
+    }
+
+    /// These functions and what they call, imported ones left out.
+    fn reached(&self, mut ahead: Vec<u32>) -> Result<BTreeSet<u32>> {
+        let mut reached = BTreeSet::new();
+        while let Some(function) = ahead.pop() {
+            if function >= self.imported() && reached.insert(function) {
+                ahead.extend(calls(self, function)?);
+            }
+        }
+        Ok(reached)
+    }
+
     fn imported(&self) -> u32 {
         u32::try_from(self.imports.len()).unwrap_or(u32::MAX)
     }
