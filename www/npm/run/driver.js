@@ -72,38 +72,42 @@ export class Driver {
     const { core, origin, abortion, engineRun } = this;
     try {
       core.registration.scope.engine?.discardIfKilled();
-      const loading = core.settings.load();
-      loading?.catch(() => {});
       let ready = core.registration.ready();
       if (ready instanceof Promise) ready = await ready;
-      if (loading && ready.gaps) ready.gaps.alsoNeeds(loading);
-      else if (loading) {
-        await loading;
-        ready = await core.registration.ready();
+      const { gaps } = ready;
+      const isEarly = gaps !== undefined && this.#beginsEarly(ready, promptJson);
+      if (!isEarly) {
+        const loading = core.settings.load();
+        if (gaps || loading) {
+          await Promise.all([gaps?.whole(), loading]);
+          ready = await core.registration.ready();
+        }
+        engineRun.begin(ready, promptJson);
       }
-      if (ready.gaps) await this.#beginEarly(ready, promptJson);
-      else engineRun.begin(ready, promptJson);
       core.runs.restored = undefined;
       for (const post of this.early) post();
       core.runs.byHandle.set(engineRun.handle, this);
       origin.restoreTurn(this.fold);
       if (abortion.text !== undefined) engineRun.abortAtStart(abortion.text);
       this.poller.poll();
+      // The request is on its way; what checks the calls of the answer can come after it.
+      const loading = isEarly ? core.settings.load() : undefined;
+      if (loading) gaps?.alsoNeeds(loading);
     } catch (error) {
       this.#fail(fromEngine(error));
     }
   }
 
   /** Begins in an engine of which parts are missing, if what is there is enough. @param {Engine} engine @param {string | undefined} promptJson */
-  async #beginEarly(engine, promptJson) {
-    const { registration } = this.core;
+  #beginsEarly(engine, promptJson) {
+    if (this.origin.restored || promptJson === undefined || this.abortion.isAsked) return false;
     try {
-      if (!this.origin.restored && promptJson !== undefined && !this.abortion.isAsked) return this.engineRun.begin(engine, promptJson);
+      this.engineRun.begin(engine, promptJson);
+      return true;
     } catch (error) {
-      if (error !== MISSING) throw error;
+      if (error === MISSING) return false;
+      throw error;
     }
-    await engine.gaps?.whole();
-    this.engineRun.begin(await registration.ready(), promptJson);
   }
 
   // ---- what others ask of a run
