@@ -168,6 +168,19 @@ test("the end of an answer waits until everything is there; events come in their
   assert.equal(requests.length, 1);
 });
 
+test("a text is heard before the rest is there, though its answer came in one piece", async () => {
+  const { answer, rest, agent, end } = page();
+  const one = agent();
+  const listener = heard(one);
+  const run = one.prompt("Hello");
+  await quiet();
+  answer.resolve();
+  await end(WHOLE.replaceAll("\n", "\r\n"));
+  assert.equal(listener.text, "hello");
+  rest.resolve();
+  assert.equal((await run.result).text, "hello");
+});
+
 test("a tool runs when everything is there, and once", async () => {
   const { answer, rest, agent, requests, end } = page();
   let ran = 0;

@@ -3,6 +3,7 @@
 // in run/poller.js, does the work. An answer for a slot that is gone has no effect.
 
 import { AgentError, kindOf, misuse, textOf } from "../shared.js";
+import { blocksOf } from "./bytes.js";
 import { MISSING } from "./gaps.js";
 import { needStack } from "./stack.js";
 import { withoutSecrets } from "../agent/without-secrets.js";
@@ -267,6 +268,9 @@ export class EngineRun {
     if (run.isOver || this.engine.dead) return;
     const again = () => this.feed(slot, chunks);
     if (this.engine.gaps?.isHeld) return this.engine.gaps.hold(again);
+    // What ends an answer takes all parts; a piece of text that came in the same read need not wait for them.
+    const blocks = this.engine.gaps && chunks.flatMap(blocksOf);
+    if (blocks && blocks.length > 1) return blocks.forEach((block) => this.feed(slot, [block]));
     let size = 0;
     try {
       size = this.engine.write(chunks);
