@@ -19,7 +19,7 @@ export class Gaps {
     this.engine = engine;
     this.bound = bound;
     /** The calls, each of which may be undone. */
-    this.calls = /** @type {Calls} */ (Object.fromEntries(Object.entries(bound.calls).map(([name, call]) => [name, this.#undoable(/** @type {(...given: any[]) => unknown} */ (call))])));
+    this.calls = /** @type {Calls} */ (/** @type {unknown} */ (Object.fromEntries(Object.entries(bound.calls).map(([name, call]) => [name, this.#undoable(/** @type {(...given: any[]) => unknown} */ (call))]))));
     /** How many parts the instance has. */
     this.added = engine.parts.others.length;
     /** What waits, in its order. @type {(() => void)[]} */

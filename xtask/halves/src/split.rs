@@ -61,7 +61,8 @@ impl Module<'_> {
         if let Some(name) = names.iter().find(|name| !chosen.iter().any(|export| export.name == **name)) {
             bail!("the module exports no function `{name}`");
         }
-        let others = others.iter().map(|export| export.index).chain(self.places.iter().map(|(_, each)| *each));
+        let others =
+            others.iter().map(|export| export.index).chain(self.places.iter().map(|(_, each)| *each));
         let others = self.reached(others.collect())?;
         let reached = self.reached(chosen.iter().map(|export| export.index).collect())?;
         Ok(reached.difference(&others).copied().collect())
@@ -253,7 +254,8 @@ struct Plan {
 impl Plan {
     fn new(module: &Module<'_>, sets: &[BTreeSet<u32>]) -> Result<Self> {
         let (imported, count) = (module.imported(), module.function_count());
-        let part_of = |function: u32| sets.iter().position(|set| set.contains(&function)).unwrap_or(sets.len());
+        let part_of =
+            |function: u32| sets.iter().position(|set| set.contains(&function)).unwrap_or(sets.len());
         let part: Vec<usize> = (0..count).map(part_of).collect();
         let mut plan = Plan {
             imported,
@@ -278,11 +280,12 @@ impl Plan {
         called.extend(exported.map(|export| export.index).filter(elsewhere));
         let mut next = u32::try_from(plan.table_size)?;
         for function in called {
-            if !plan.place_of.contains_key(&function) {
-                plan.place_of.insert(function, next);
-                plan.places.push((next, function));
+            let places = &mut plan.places;
+            plan.place_of.entry(function).or_insert_with(|| {
+                places.push((next, function));
                 next += 1;
-            }
+                next - 1
+            });
         }
         plan.table_size = next.into();
         plan.needed = needed.into_iter().collect();
@@ -305,7 +308,13 @@ impl Plan {
         for function in self.functions_of(part) {
             called.append(&mut calls(module, function)?);
         }
-        Ok(self.needed.iter().copied().enumerate().filter(|(_, function)| called.contains(function)).collect())
+        Ok(self
+            .needed
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, function)| called.contains(function))
+            .collect())
     }
 
     /// How a part calls each function, if it can. Imports come first, then what it takes from the first part, then its own.

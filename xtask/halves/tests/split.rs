@@ -185,7 +185,10 @@ fn parts_beside_the_first_find_each_other_through_the_table_whichever_comes_firs
     assert_eq!(all[2].imports, from_first(&["m", "t0"]));
     assert_eq!(all[3].imports, from_first(&["f0", "m", "t0"]));
     // Each fills its own places: `b` the new one, `c` the one that it had.
-    assert_eq!([&all[0].places, &all[1].places, &all[2].places, &all[3].places], [&vec![], &vec![2], &vec![1], &vec![]]);
+    assert_eq!(
+        [&all[0].places, &all[1].places, &all[2].places, &all[3].places],
+        [&vec![], &vec![2], &vec![1], &vec![]]
+    );
 }
 
 #[test]

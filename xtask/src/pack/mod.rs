@@ -123,7 +123,8 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let scripts = files.take_scripts();
     let named = [&manifest.package.inner[..], &manifest.package.deferred].concat();
     let entries = files.entries(&named)?;
-    let joined = cache.make("join", (&lock, &scripts, &entries), |folder| join(&scripts, &entries, folder))?;
+    let joined =
+        cache.make("join", (&lock, &scripts, &entries), |folder| join(&scripts, &entries, folder))?;
     let facade = joined.join("out");
     files.add_folder(&facade, "")?;
     let names = &manifest.package.parts;

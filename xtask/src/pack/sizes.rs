@@ -5,9 +5,9 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::{Built, parts};
 use super::manifest::{Budget, MANIFEST};
 use super::scripts::esbuild;
+use super::{Built, parts};
 use crate::run::{command, read, root};
 
 /// The sizes of the package: of every file, and of what a page loads.
@@ -64,7 +64,9 @@ impl Built {
         let parts = &self.manifest.package.parts;
         let parts = parts.iter().map(|name| size_of(&parts::file_of(&self.manifest.package.part, name)));
         let parts = parts.collect::<Result<Vec<_>>>()?;
-        let [begin, wires @ .., answer, rest] = parts.as_slice() else { bail!("{MANIFEST} names too few parts") };
+        let [begin, wires @ .., answer, rest] = parts.as_slice() else {
+            bail!("{MANIFEST} names too few parts")
+        };
         let mut wires = wires.to_vec();
         wires.sort_by_key(|size| size.2);
         let largest = wires.pop().unwrap_or(NOTHING);
