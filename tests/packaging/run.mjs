@@ -159,6 +159,9 @@ try {
     await writeFile(wasm("-rest"), Buffer.from((await readFile(wasm("-away"))).toString("latin1").replace(/turnwheel-[0-9a-f]{4}/g, "turnwheel-zzzz"), "latin1"));
     const foreign = await shop.serve(at);
     assert.match(foreign.said ?? "", /another version/);
+    await writeFile(wasm("-rest"), (await readFile(wasm("-away"))).subarray(0, 10_000));
+    const truncated = await shop.serve(at);
+    assert.match(truncated.said ?? "", /^turnwheel-rest\.wasm from http:\S+ is not whole, or cannot be compiled: /);
     // The whole is as good as its parts.
     await rm(wasm("-first"));
     assert.equal((await shop.serve(at)).said, SAID);
