@@ -5,46 +5,15 @@
 // recording, a `fetch` that gives the bytes whole and in pieces. What comes out is compared with the expectation, as
 // far as the package shows it. `cargo xtask fixtures DIR --engine wasm` runs it.
 
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import { relative } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { Agent, anthropic, checkRun, gemini, openai, openaiResponses } from "./kit.mjs";
+import { find, readCase } from "./recordings.mjs";
 
 const PIECES = [Infinity, 1, 7, 17, 4096];
 
 /** @type {Record<string, (id: string, options: any) => any>} */
 const WIRES = { "openai-chat": openai, "openai-responses": openaiResponses, anthropic, gemini };
-
-/** The paths of all cases, without their file endings. @param {string} dir @returns {string[]} */
-const find = (dir) => [...new Set(readdirSync(dir).flatMap((name) => {
-  const path = join(dir, name);
-  return statSync(path).isDirectory() ? find(path) : /\.(expect\.json|sse|http\.json)$/.test(name) ? [path.replace(/\.(expect\.json|sse|http\.json)$/, "")] : [];
-}))];
-
-/** @param {string} path */
-const json = (path) => {
-  try {
-    return JSON.parse(readFileSync(path, "utf8"));
-  } catch (/** @type {any} */ error) {
-    throw new Error(error.code ? error.message : `${path} is no JSON: ${error.message}`);
-  }
-};
-
-/** A server's response, its body in pieces. @param {Uint8Array} body @param {number} size */
-function streamed(body, size) {
-  let at = 0;
-  return new Response(new ReadableStream({
-    pull(controller) {
-      if (at >= body.length) return controller.close();
-      controller.enqueue(body.slice(at, at + size));
-      at += size;
-    },
-  }), { headers: { "content-type": "text/event-stream" } });
-}
-
-/** @param {{ status: number, headers?: Record<string, string>, body: any }} answer */
-const refused = ({ status, headers = {}, body }) =>
-  new Response(typeof body === "string" ? body : JSON.stringify(body), { status, headers: Object.entries(headers).map(([name, value]) => [name, String(value)]) });
 
 /** Plays a run against a response to its end. @param {any} expected @param {() => Response} answer */
 async function play(expected, answer) {
@@ -150,13 +119,10 @@ for (const path of find(dir).sort()) {
     failed = before + 1;
   };
   try {
-    const expected = json(`${path}.expect.json`);
-    const body = existsSync(`${path}.sse`) ? readFileSync(`${path}.sse`) : undefined;
-    const error = body ? undefined : json(`${path}.http.json`);
+    const { expected, body, answer } = readCase(path);
     if (!Object.hasOwn(WIRES, expected.wire)) throw new Error(`its wire is not built: ${expected.wire}`);
     for (const size of body ? PIECES : [Infinity]) {
-      const answer = () => (body ? streamed(body, Math.min(size, body.length)) : refused(error));
-      const found = differences(expected, await play(expected, answer), size);
+      const found = differences(expected, await play(expected, () => answer(size)), size);
       if (found.length > 0) fails(size === Infinity ? "whole" : `pieces of ${size}`, found.join("; "));
     }
   } catch (/** @type {any} */ error) {

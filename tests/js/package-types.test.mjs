@@ -73,7 +73,7 @@ async function compiles(project) {
  * The modules whose examples are compiled, by import name; those of `turnwheel/react` are JSX.
  * @type {[string, string][]}
  */
-const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "mcp", "local"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
+const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "mcp", "local", "ai-sdk"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
 
 /** The examples that editors show, each in a function of its own, with declarations for what they assume. */
 function examples() {
@@ -168,10 +168,10 @@ test("the stores are declared as they are, each with a word and an example", asy
   assert.equal(text.match(/@example/g)?.length, names.length);
 });
 
-for (const entry of ["remote", "server"]) {
+for (const entry of ["remote", "server", "ai-sdk"]) {
   test(`turnwheel/${entry} is declared as it is, each name with a word and an example`, async () => {
     const text = readFileSync(here(`../../www/npm/${entry}.d.ts`), "utf8");
-    const values = [...text.matchAll(/^export (?:class|function) (\w+)/gm)].map(([, name]) => name);
+    const values = [...text.matchAll(/^export (?:(?:class|function) |\{ )(\w+)/gm)].map(([, name]) => name);
     assert.deepEqual(Object.keys(await import(`../../pkg/${entry}.js`)).sort(), values.sort());
     const names = [...text.matchAll(/^export (?:class|interface|type|function) (\w+)/gm)].map(([, name]) => /** @type {string} */ (name));
     for (const name of names) {

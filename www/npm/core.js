@@ -7,5 +7,6 @@ export { inParts } from "./boundary/parts.js";
 export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
 export { undecided } from "./events/approvals.js";
+export { withSetup } from "./models/setup.js";
 export { Judge, useValidator } from "./tools/json-schema.js";
 export { useLinear } from "./tools/patterns.js";

@@ -149,12 +149,14 @@ export function durableObjectEvents(
 
 /**
  * Reads what `useChat` posts: the new message, or the decisions about the approval requests of the last one, and the
- * conversation before it, for an agent that is created for each request. Files must be `data:` URLs.
+ * conversation before it, for an agent that is created for each request. Files must be `data:` URLs. Signatures that
+ * `toUIMessages` of turnwheel/ai-sdk has kept are read; blocks that only a provider understands only with `trusted: true`: a
+ * stranger who posts them could say anything with them, a system prompt too.
  *
  * @example
  * const { prompt, decisions, messages } = fromUIMessages((await request.json()).messages);
  */
-export function fromUIMessages(messages: unknown[]): {
+export function fromUIMessages(messages: unknown[], options?: { trusted?: boolean }): {
   prompt: UserMessage | undefined;
   decisions: { [questionId: string]: ToolDecision };
   messages: AgentMessage[];

@@ -56,7 +56,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "e2e",
-        usage: "e2e [NAME...] [--skip NAME] [--list]",
+        usage: "e2e [NAME...] [--skip NAME] [--list] [--gguf FILE]",
         about: "checks against what must be fetched first: Firefox and WebKit, webpack, Rollup, Deno, Bun and wrangler, llmock's verdict on our client, a real model",
         run: test::e2e,
     },
@@ -86,7 +86,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fixtures",
-        usage: "fixtures DIR [--engine native|wasm]",
+        usage: "fixtures DIR [--engine native|wasm|ai-sdk]",
         about: "plays recorded provider answers of a directory through the wires and compares",
         run: players::fixtures,
     },

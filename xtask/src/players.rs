@@ -27,8 +27,12 @@ const ENGINES: [Engine; 3] = [
     Engine { name: "web", prepare: web_player },
 ];
 
-/// The engines for recorded answers.
-const WIRE_ENGINES: [&str; 2] = ["native", "wasm"];
+/// The engines for recorded answers. `ai-sdk` is the package with the AI SDK's own providers behind its model.
+const WIRE_ENGINES: [Engine; 3] = [
+    Engine { name: "native", prepare: nothing },
+    Engine { name: "wasm", prepare: package },
+    Engine { name: "ai-sdk", prepare: package },
+];
 
 const QUEUES: [&str; 2] = ["inbox", "provider"];
 
@@ -60,8 +64,8 @@ fn web_player_folder() -> PathBuf {
 pub fn fixtures(args: &[String]) -> Result<ExitCode> {
     let args = Args::parse(args, &[], &["--engine"])?;
     let dir = directory(&args.positional)?;
-    one_of("engine", args.value("--engine"), &WIRE_ENGINES)?;
-    prepare(args.value("--engine"))?;
+    one_of("engine", args.value("--engine"), &WIRE_ENGINES.map(|engine| engine.name))?;
+    prepare(&WIRE_ENGINES, args.value("--engine"))?;
     harness("dev", "fixtures", &args, &[dir])
 }
 
@@ -90,7 +94,7 @@ pub fn conformance(args: &[String]) -> Result<ExitCode> {
     };
     one_of("engine", engine, &ENGINES.map(|engine| engine.name))?;
     one_of("kind of queues", args.value("--queues"), &QUEUES)?;
-    prepare(engine)?;
+    prepare(&ENGINES, engine)?;
     harness("dev", "conformance", &args, &folders)
 }
 
@@ -117,8 +121,8 @@ fn fuzz_targets() -> Vec<&'static str> {
 }
 
 /// Builds what an engine needs.
-fn prepare(engine: Option<&str>) -> Result<()> {
-    let engine = ENGINES.iter().find(|known| Some(known.name) == engine);
+fn prepare(engines: &[Engine], engine: Option<&str>) -> Result<()> {
+    let engine = engines.iter().find(|known| Some(known.name) == engine);
     engine.map_or(Ok(()), |engine| (engine.prepare)())
 }
 

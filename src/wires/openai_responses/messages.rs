@@ -95,7 +95,9 @@ fn write_reasoning(block: &ThinkingBlock, out: &mut String) {
         return;
     }
     out.put(",{\"type\":\"reasoning\"");
-    for (key, value) in signature.iter().filter(|(key, _)| !matches!(*key, "source" | "parts")) {
+    // A page may have posted the signature: it must not make another item of this one.
+    let is_own = |key: &str| !matches!(key, "source" | "parts" | "type" | "role" | "summary" | "content");
+    for (key, value) in signature.iter().filter(|(key, _)| is_own(key)) {
         fill(",\"$\":#", &[key, &value.to_json()], out);
     }
     let kind = if is_summary { "summary_text" } else { "reasoning_text" };

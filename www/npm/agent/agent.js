@@ -121,6 +121,11 @@ export class Agent {
     return this.#core.history.messages;
   }
 
+  /** For a chat that takes a message back; in the types, the history is the engine's. */
+  set messages(messages) {
+    this.#core.setMessages(messages);
+  }
+
   get pendingQuestions() {
     return this.#core.approvals.list();
   }

@@ -235,6 +235,17 @@ export class Core {
     this.registration.configure();
   }
 
+  /** Replaces the history; what tools share and what was used stays. @param {readonly AgentMessage[]} messages */
+  setMessages(messages) {
+    const { runs, registration } = this;
+    const replaced = new History(messages).messages;
+    runs.unread?.drop();
+    // The engine gets it when the next run begins.
+    registration.release();
+    if (runs.current || runs.restored || registration.handle !== 0) throw misuse("`messages` cannot be replaced while a run is in progress, or messages wait in a queue");
+    this.history.messages = replaced;
+  }
+
   reset() {
     needStack();
     const { runs, registration } = this;

@@ -1,21 +1,32 @@
 // @ts-check
 // What engines with the form of OpenAI's chat give and take: web-llm and wllama.
 
-import { grammarOf, schemaOf } from "./grammar.js";
+import { textOf } from "./prompt.js";
 
-/** @import { Usage } from "../index.js" */
+/** @import { ModelRequest, Usage } from "../index.js" */
 /** @import { Asked, Chunk } from "./model.js" */
 
 /** @param {import("./prompt.js").ChatMessage[]} chat */
 export const plain = (chat) => chat.map(({ role, content, suffix = "" }) => ({ role, content: content + suffix }));
 
+/** A conversation with calls as models that were trained for them know it. @param {ModelRequest} request */
+export function nativeChat({ systemPrompt, messages }) {
+  const chat = messages.map((message) => {
+    const content = textOf(message);
+    if (message.role === "tool_result") return { role: "tool", tool_call_id: message.callId, content };
+    const calls = message.content.flatMap((block) => (block.type === "tool_call" ? [{ id: block.callId, type: "function", function: { name: block.toolName, arguments: JSON.stringify(block.arguments) } }] : []));
+    return { role: message.role, content, ...(calls.length > 0 && { tool_calls: calls }) };
+  });
+  return systemPrompt === "" ? chat : [{ role: "system", content: systemPrompt }, ...chat];
+}
+
 /** The request without its constraint. @param {Asked} asked */
-export function chatRequest({ chat, tools, options }) {
+export function chatRequest({ chat, messages = plain(chat), tools, options }) {
   const { maxTokens, temperature, topP, stop } = options;
   return {
     stream: true,
     stream_options: { include_usage: true },
-    messages: plain(chat),
+    messages,
     ...(tools.length > 0 && { tools: tools.map(({ name, description, parameters }) => ({ type: "function", function: { name, description, parameters } })) }),
     ...(maxTokens !== undefined && { max_tokens: maxTokens }),
     ...(temperature !== undefined && { temperature }),
@@ -27,7 +38,8 @@ export function chatRequest({ chat, tools, options }) {
 /** @param {any} chunk @returns {Iterable<Chunk>} */
 export function* chunksOf({ choices, usage }) {
   const [choice] = choices ?? [];
-  const { content, tool_calls: calls = [] } = choice?.delta ?? {};
+  const { content, reasoning_content: thinking, tool_calls: calls = [] } = choice?.delta ?? {};
+  if (thinking) yield { thinking };
   if (content) yield { text: content };
   for (const { index = 0, id, function: called } of calls) yield { call: { index, id, name: called?.name, json: called?.arguments } };
   if (choice?.finish_reason) yield { reason: choice.finish_reason === "length" ? "length" : "stop" };
@@ -70,5 +82,3 @@ export function engineOf(given, made) {
     },
   };
 }
-
-export { grammarOf, schemaOf };

@@ -3,6 +3,7 @@
 // against the same call for ever, errors that the loop understands. An engine is an adapter below it.
 
 import { AgentError, checkNames, misuse, uuid } from "../shared.js";
+import { nativeChat } from "./chunks.js";
 import { Reader } from "./reader.js";
 import { AFTER_RESULTS, chatOf, hasForm, replayOf } from "./prompt.js";
 
@@ -12,10 +13,11 @@ import { AFTER_RESULTS, chatOf, hasForm, replayOf } from "./prompt.js";
 /** @import { ChatMessage } from "./prompt.js" */
 
 /**
- * What an engine is asked: with `form`, the answer has to have it; with `tools`, it may call them its own way.
- * @typedef {{ chat: ChatMessage[], form: Form | undefined, tools: ModelRequest["tools"], options: ModelRequest["options"], signal: AbortSignal }} Asked
+ * What an engine is asked: with `form`, the answer has to have it; with `tools`, it may call them its own way, and has the
+ * conversation as `messages`.
+ * @typedef {{ chat: ChatMessage[], messages?: object[], form: Form | undefined, tools: ModelRequest["tools"], options: ModelRequest["options"], signal: AbortSignal }} Asked
  */
-/** @typedef {{ text?: string, call?: { index: number, id?: string, name?: string, json?: string }, usage?: Partial<Usage>, reason?: "stop" | "length" }} Chunk */
+/** @typedef {{ text?: string, thinking?: string, call?: { index: number, id?: string, name?: string, json?: string }, usage?: Partial<Usage>, reason?: "stop" | "length" }} Chunk */
 /**
  * @typedef {{
  *   name: string,
@@ -272,26 +274,27 @@ class Answer {
 
 /** Calls that the engine itself reads. @param {Adapter} adapter @param {ModelRequest} request @param {AbortSignal} signal @returns {AsyncGenerator<AssistantMessageEvent>} */
 async function* native(adapter, request, signal) {
-  const chat = chatOf({ ...request, tools: [], output: undefined }, "");
-  const asked = { chat, form: undefined, tools: request.options.toolChoice === "none" ? [] : request.tools, options: request.options, signal };
+  const tools = request.options.toolChoice === "none" ? [] : request.tools;
+  const asked = { chat: [], messages: nativeChat(request), form: undefined, tools, options: request.options, signal };
   let contentIndex = -1;
-  /** The open block: a text, or the index of a call. @type {"text" | number | undefined} */
+  /** The open block: a text, a thought, or the index of a call. @type {"text" | "thinking" | number | undefined} */
   let open;
   let hasCalls = false;
   let reason = "stop";
   /** @type {Partial<Usage> | undefined} */
   let usage;
-  const end = () => (open === undefined ? [] : [/** @type {AssistantMessageEvent} */ ({ type: open === "text" ? "text_end" : "tool_call_end", contentIndex })]);
-  for await (const { text, call, usage: used, reason: said } of adapter.answer(asked)) {
+  const end = () => (open === undefined ? [] : [/** @type {AssistantMessageEvent} */ ({ type: typeof open === "number" ? "tool_call_end" : `${open}_end`, contentIndex })]);
+  for await (const { text, thinking, call, usage: used, reason: said } of adapter.answer(asked)) {
     usage = used ?? usage;
     reason = said ?? reason;
-    if (text) {
-      if (open !== "text") yield* end(), yield { type: "text_start", contentIndex: ++contentIndex };
-      open = "text";
-      yield { type: "text_delta", contentIndex, delta: text };
+    for (const [kind, delta] of /** @type {["thinking" | "text", string | undefined][]} */ ([["thinking", thinking], ["text", text]])) {
+      if (!delta) continue;
+      if (open !== kind) yield* [...end(), /** @type {AssistantMessageEvent} */ ({ type: `${kind}_start`, contentIndex: ++contentIndex })];
+      open = kind;
+      yield { type: `${kind}_delta`, contentIndex, delta };
     }
     if (!call) continue;
-    if (open !== call.index) yield* end(), yield { type: "tool_call_start", contentIndex: ++contentIndex, callId: call.id ?? `call_${uuid()}`, toolName: call.name ?? "" };
+    if (open !== call.index) yield* [...end(), /** @type {AssistantMessageEvent} */ ({ type: "tool_call_start", contentIndex: ++contentIndex, callId: call.id || `call_${uuid()}`, toolName: call.name ?? "" })];
     open = call.index;
     hasCalls = true;
     if (call.json) yield { type: "tool_call_delta", contentIndex, delta: call.json };

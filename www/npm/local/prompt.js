@@ -98,7 +98,7 @@ function argumentsOf(given) {
 }
 
 /** @param {LlmMessage} message */
-function textOf(message) {
+export function textOf(message) {
   return message.content.map((block) => (block.type === "text" ? block.text : block.type === "image" ? "[an image, which this model cannot see]" : "")).join("");
 }
 

@@ -41,7 +41,7 @@ export class ModelList {
 
   /** The id of a model on a server without a price, if there is one. */
   withoutPrice() {
-    return this.list.find((model) => setupOf(model).wire && setupOf(model).price === undefined)?.id;
+    return this.list.find((model) => (setupOf(model).wire || setupOf(model).estimatesUsage) && setupOf(model).price === undefined)?.id;
   }
 
   /** For the engine. */

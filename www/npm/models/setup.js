@@ -6,7 +6,7 @@ import { kindOf, misuse, withoutInfinity } from "../shared.js";
 /** @import { Model, ProviderOptions } from "../index.js" */
 /**
  * The wire is what the engine speaks with the model; without one, the host streams it.
- * @typedef {ProviderOptions & { wire?: string, supportsTools?: boolean | undefined, dangerouslyAllowBrowser?: boolean }} Setup
+ * @typedef {ProviderOptions & { wire?: string, supportsTools?: boolean | undefined, estimatesUsage?: boolean, dangerouslyAllowBrowser?: boolean }} Setup
  */
 /** @typedef {Model} ModelWithSetup */
 
@@ -34,12 +34,12 @@ export function modelSettings(model) {
     throw misuse(`\`model\` must be a model such as openai("gpt-5-mini", { apiKey }), got ${kindOf(model)}`);
   }
   if (typeof (/** @type {any} */ (model).then) === "function") throw misuse("`model` is a promise; await it first");
-  const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, contextWindow, dangerouslyAllowBrowser } = setupOf(model);
+  const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, estimatesUsage, contextWindow, dangerouslyAllowBrowser } = setupOf(model);
   if (!wire && typeof model.streamFn !== "function") {
     throw misuse(`model \`${model.id ?? /** @type {{ modelId?: string }} */ (model).modelId}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
   }
   return {
     provider: model.provider ?? "custom", id: model.id, wire, baseUrl, headers, compat: compat ?? undefined, price, limits: limits && withoutInfinity(limits),
-    apiKey, supportsTools: supportsTools !== false, contextWindow, dangerouslyAllowBrowser,
+    apiKey, supportsTools: supportsTools !== false, estimatesUsage, contextWindow, dangerouslyAllowBrowser,
   };
 }

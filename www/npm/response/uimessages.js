@@ -2,6 +2,7 @@
 // Converts the events of a run to chunks of the AI SDK's UI message stream, which useChat reads.
 
 import { callsOf, joinTexts } from "../shared.js";
+import { valueOf } from "./tool-value.js";
 
 /** @import { AgentEvent, ErrorInfo, ToolResultMessage } from "../index.js" */
 /** @import { AgentEnd } from "../events/fold.js" */
@@ -22,18 +23,6 @@ import { callsOf, joinTexts } from "../shared.js";
 
 /** @type {Record<string, string>} */
 const FINISH = { length: "length", content_filter: "content-filter", refusal: "content-filter", tool_use: "tool-calls" };
-
-/** A tool's result as a UI wants it: as a value, if the tool returned one. @param {ToolResultMessage} result @returns {unknown} */
-function valueOf({ content }) {
-  if (content.some(({ type }) => type !== "text")) return content;
-  const text = joinTexts(content);
-  if (!/^\s*[{[]/.test(text)) return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
 
 /** Converts the events of one response. */
 export class UIMessages {
@@ -74,10 +63,10 @@ export class UIMessages {
     this.inStep = false;
   }
 
-  /** Ends a response whose run waits. */
-  pause() {
+  /** Ends a response whose run waits, or goes on in another. */
+  pause(finishReason = "tool-calls") {
     const chunks = this.#closeStep();
-    return [...chunks, { type: "finish", finishReason: "tool-calls" }];
+    return [...chunks, { type: "finish", finishReason }];
   }
 
   /** @param {AgentEvent} event @returns {Chunk[]} */

@@ -61,6 +61,11 @@ export class AgentRun {
     return this.#driver.checkpoint();
   }
 
+  /** Whether a person has to decide about calls. */
+  get asksPeople() {
+    return this.#driver.asksPeople;
+  }
+
   /** Stops the run. @param {unknown} [reason] */
   abort(reason) {
     this.#driver.abort(reason);

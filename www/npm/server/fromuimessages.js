@@ -2,28 +2,30 @@
 // Reads what the AI SDK's useChat posts back: the new message, the approval decisions,
 // the conversation so far.
 
-import { kindOf, misuse, noUsage } from "../shared.js";
+import { checkNames, kindOf, misuse, noUsage } from "../shared.js";
 
 /** @import { AgentMessage, AssistantMessage, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
 /** @typedef {AssistantMessage["content"][number]} AnswerBlock */
 
 /**
- * Converts the messages of useChat.
- * @param {any[]} messages
+ * Converts the messages of useChat. `trusted`: what only a provider understands is taken, too; a stranger could make a system
+ * prompt of it.
+ * @param {any[]} messages @param {{ trusted?: boolean }} [options]
  * @returns {{ prompt: UserMessage | undefined, decisions: { [questionId: string]: ToolDecision }, messages: AgentMessage[] }}
  */
-export function fromUIMessages(messages) {
+export function fromUIMessages(messages, options = {}) {
   if (!Array.isArray(messages)) throw misuse(`fromUIMessages takes the messages that useChat posts, got ${kindOf(messages)}`);
   messages.forEach((message, i) => {
     if (!Array.isArray(message?.parts)) throw misuse(`messages[${i}] has no parts: it is no message of useChat`);
     if (message.parts.some((/** @type {any} */ part) => typeof part?.type !== "string")) throw misuse(`messages[${i}] has a part without a type: it is no message of useChat`);
   });
+  checkNames("fromUIMessages: unknown option", options, ["trusted"]);
   const last = messages.at(-1);
   const isNew = last?.role === "user";
   return {
     prompt: isNew ? userMessage(last) : undefined,
     decisions: isNew ? {} : decisionsOf(last),
-    messages: messages.slice(0, isNew ? -1 : undefined).flatMap(historyOf),
+    messages: messages.slice(0, isNew ? -1 : undefined).flatMap((message) => historyOf(message, options.trusted === true)),
   };
 }
 
@@ -58,8 +60,8 @@ function userBlock({ type, text, url, mediaType, filename }) {
   return [{ type: "file", mimeType: mediaType, data, ...(filename && { name: filename }) }];
 }
 
-/** @param {any} message @returns {AgentMessage[]} */
-function historyOf(message) {
+/** @param {any} message @param {boolean} isTrusted @returns {AgentMessage[]} */
+function historyOf(message, isTrusted) {
   if (message.role === "user") return [userMessage(message)];
   if (message.role !== "assistant") return [];
   /** @type {any[][]} */
@@ -68,23 +70,36 @@ function historyOf(message) {
     if (part.type === "step-start") steps.push([]);
     else steps.at(-1)?.push(part);
   }
-  return steps.flatMap(stepOf);
+  return steps.flatMap((parts) => stepOf(parts, isTrusted));
 }
 
-/** @param {any} part @returns {AnswerBlock[]} */
-function answerBlock(part) {
-  if (part.type === "text" && part.text) return [{ type: "text", text: part.text }];
-  if (part.type === "reasoning" && part.text) return [{ type: "thinking", thinking: part.text }];
-  return isTool(part) ? [{ type: "tool_call", callId: part.toolCallId, toolName: nameOf(part), arguments: argumentsOf(part.input) }] : [];
+/** What `toUIMessages` has kept with a part: the model, a signature, the metadata of a call. @param {any} part */
+function keptOf({ type, data, providerMetadata, callProviderMetadata }) {
+  const { signature, redacted, metadata, provider, model } = (type === "data-turnwheel" ? data : (callProviderMetadata ?? providerMetadata)?.turnwheel) ?? {};
+  return {
+    from: typeof provider === "string" && typeof model === "string" ? { provider, model } : undefined,
+    block: { ...(typeof signature === "string" && { signature }), ...(redacted === true && { redacted: /** @type {true} */ (true) }) },
+    call: { ...(typeof metadata === "object" && metadata !== null && { metadata }) },
+  };
 }
 
-/** Converts one answer and the results of its calls. @param {any[]} parts @returns {AgentMessage[]} */
-function stepOf(parts) {
-  const content = parts.flatMap(answerBlock);
+/** @param {any} part @param {boolean} isTrusted @returns {AnswerBlock[]} */
+function answerBlock(part, isTrusted) {
+  const { block, call } = keptOf(part);
+  if (part.type === "text" && (part.text || block.signature)) return [{ type: "text", text: part.text, ...(block.signature && { signature: block.signature }) }];
+  if (part.type === "reasoning" && (part.text || block.signature)) return [{ type: "thinking", thinking: part.text, ...block }];
+  if (part.type === "data-turnwheel" && isTrusted) return [{ type: "raw", data: part.data?.raw ?? null }];
+  return isTool(part) ? [{ type: "tool_call", callId: part.toolCallId, toolName: nameOf(part), arguments: argumentsOf(part.input), ...call }] : [];
+}
+
+/** Converts one answer and the results of its calls. @param {any[]} parts @param {boolean} isTrusted @returns {AgentMessage[]} */
+function stepOf(parts, isTrusted) {
+  const content = parts.flatMap((part) => answerBlock(part, isTrusted));
   if (content.length === 0) return [];
+  const from = parts.map(keptOf).find((kept) => kept.from)?.from ?? { provider: "", model: "" };
   const results = parts.filter(isTool).flatMap(resultOf);
   const stopReason = content.some(({ type }) => type === "tool_call") ? "tool_use" : "stop";
-  return [{ role: "assistant", content, provider: "", model: "", usage: noUsage(), stopReason, timestamp: 0 }, ...results];
+  return [{ role: "assistant", content, ...from, usage: noUsage(), stopReason, timestamp: 0 }, ...results];
 }
 
 /**
@@ -99,10 +114,16 @@ const nameOf = ({ type, toolName }) => toolName ?? type.slice("tool-".length);
 /** @param {any} part @returns {ToolResultMessage[]} */
 function resultOf(part) {
   const { state, output, errorText, approval } = part;
-  /** @param {string} text @param {boolean} isError @returns {ToolResultMessage[]} */
-  const result = (text, isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: [{ type: "text", text }], isError, timestamp: 0 }];
-  if (state === "output-available") return result(typeof output === "string" ? output : (JSON.stringify(output) ?? ""), false);
+  /** @param {string | ToolResultMessage["content"]} text @param {boolean} isError @returns {ToolResultMessage[]} */
+  const result = (text, isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: Array.isArray(text) ? text : [{ type: "text", text }], isError, timestamp: 0 }];
+  if (state === "output-available") return result(typeof output === "string" || areBlocks(output) ? output : (JSON.stringify(output) ?? ""), false);
   if (state === "output-error") return result(errorText ?? "", true);
   if (state === "output-denied") return result(approval?.reason ?? "the call was rejected", true);
   return [];
 }
+
+/** Whether an output is a list of blocks, as one with images is shown. @param {any} output */
+const areBlocks = (output) => Array.isArray(output) && output.some(isImage) && output.every((block) => isImage(block) || (block?.type === "text" && typeof block.text === "string"));
+
+/** @param {any} block */
+const isImage = (block) => block?.type === "image" && typeof block.mimeType === "string" && typeof block.data === "string";

@@ -2,6 +2,7 @@
 //! module with an [`Engine`] and a line in `ENGINES`; `cargo xtask` has a table beside it that says what
 //! must be built first.
 
+mod ai_sdk;
 mod native;
 mod node;
 mod wasm;
@@ -31,8 +32,8 @@ pub trait Engine {
 }
 
 /// The engines by their names.
-const ENGINES: [(&str, &dyn Engine); 3] =
-    [("native", &native::Native), ("wasm", &wasm::Wasm), ("web", &web::Web)];
+const ENGINES: [(&str, &dyn Engine); 4] =
+    [("native", &native::Native), ("wasm", &wasm::Wasm), ("web", &web::Web), ("ai-sdk", &ai_sdk::AiSdk)];
 
 /// Returns the engine of that name.
 pub fn engine(name: &str) -> Option<&'static dyn Engine> {

@@ -19,6 +19,7 @@ use turnwheel::ports::{
     CompactionCall, CompactionEngine, HookCall, HookStages, KeySource, MessageProvider, StreamFn, Timer,
     TurnCall, TurnChoice, TurnPreparer,
 };
+use turnwheel::price::Price;
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
 
@@ -114,9 +115,20 @@ pub(super) struct JsModel {
     /// Its index among the host's models.
     pub(super) index: u32,
     pub(super) limit: usize,
+    /// Whether it passes on what a provider told of the usage, so that what is missing was not told.
+    pub(super) estimates: bool,
+    pub(super) price: Option<Price>,
 }
 
 impl StreamFn for JsModel {
+    fn estimates_usage(&self) -> bool {
+        self.estimates
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price
+    }
+
     fn max_answer_bytes(&self) -> usize {
         self.limit
     }
@@ -127,7 +139,7 @@ impl StreamFn for JsModel {
         context: &AgentRunContext,
         _cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
-        let call = ModelCall::new(&mut request, context, None, None);
+        let call = ModelCall::new(&mut request, context, None, self.price);
         let effect = effect(EffectKind::Stream, |object| {
             object.field("model", &self.index);
             let mut inner = ObjectWriter::new(object.key("request"));

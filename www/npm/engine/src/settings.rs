@@ -248,17 +248,18 @@ fn retry_config(value: &Value) -> RetryConfig {
 }
 
 /// Reads `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, price?, supportsTools?,
-/// dangerouslyAllowBrowser? }`. Without a wire, the host streams the model itself.
+/// estimatesUsage?, dangerouslyAllowBrowser? }`. Without a wire, the host streams the model itself.
 #[inline(never)]
 fn model(value: &Value) -> Result<Model, AgentError> {
     let index = value.number_at("index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
+    let price = value.get("price").and_then(Price::read);
     let (provider, stream_fn): (Rc<str>, Rc<dyn StreamFn>) = if text(value, "wire").is_empty() {
         let limit = usize_at(limits_of(value), "answer").unwrap_or(MAX_ANSWER);
-        (text(value, "provider").into(), Rc::new(JsModel { index, limit }))
+        let estimates = flag(value, "estimatesUsage", false);
+        (text(value, "provider").into(), Rc::new(JsModel { index, limit, estimates, price }))
     } else {
         let wire = wire(value, text(value, "wire"))?;
         let key = value.text_at("apiKey").map(Rc::from);
-        let price = value.get("price").and_then(Price::read);
         let name = wire.provider().into();
         (
             name,

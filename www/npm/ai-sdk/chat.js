@@ -1,0 +1,145 @@
+// @ts-check
+// The transport of a useChat that is in the same page as its agent.
+
+import { fromUIMessages } from "../server/fromuimessages.js";
+import { checkNames, kindOf, misuse } from "../shared.js";
+import { Recording } from "./recording.js";
+
+/** @import { Agent, AgentMessage, AgentRun, ToolDecision, UserMessage } from "../index.js" */
+/** @import { ChatTransportLike, ChatTransportOptions } from "../ai-sdk.js" */
+
+/** @typedef {{ prompt: UserMessage | undefined, decisions: { [id: string]: ToolDecision }, before: AgentMessage[], change: "again" | "anew" | undefined, signal: AbortSignal | undefined }} Posted */
+
+const OPTIONS = ["messageMetadata", "onError", "toolOutput", "whileRunning"];
+
+/** @param {any} agent an Agent or a RemoteAgent @param {ChatTransportOptions} [options] @returns {ChatTransportLike} */
+export function chatTransport(agent, options = {}) {
+  if (typeof agent?.prompt !== "function" || typeof agent.subscribe !== "function") throw misuse(`chatTransport takes an agent, got ${kindOf(agent)}`);
+  checkNames("chatTransport: unknown option", options, OPTIONS);
+  const { whileRunning = "steer" } = options;
+  if (whileRunning !== "steer" && whileRunning !== "followUp") throw misuse(`chatTransport: \`whileRunning\` must be "steer" or "followUp", got ${JSON.stringify(whileRunning)}`);
+  const chat = new Chat(agent, options, whileRunning);
+  return {
+    resumeStreamIsReplay: true,
+    sendMessages: (request) => chat.send(request),
+    reconnectToStream: async ({ abortSignal }) => chat.reconnect(abortSignal),
+  };
+}
+
+/** One conversation, which the agent keeps and the AI SDK sends whole each time. */
+export class Chat {
+  /** @param {Agent} agent @param {ChatTransportOptions} options @param {"steer" | "followUp"} whileRunning */
+  constructor(agent, options, whileRunning) {
+    this.agent = agent;
+    this.options = options;
+    this.whileRunning = whileRunning;
+    /** The last run that was begun here. @type {Recording | undefined} */
+    this.recording = undefined;
+  }
+
+  /** @param {{ trigger: string, messageId?: string | undefined, messages: any[], abortSignal?: AbortSignal | undefined }} request */
+  send({ trigger, messageId, messages, abortSignal }) {
+    const { prompt, decisions, messages: before } = fromUIMessages(messages);
+    const change = trigger === "regenerate-message" ? "again" : messageId !== undefined ? "anew" : undefined;
+    return this.submit({ prompt, decisions, before, change, signal: abortSignal });
+  }
+
+  /**
+   * What the AI SDK has posted, in turnwheel's words. `change`: the prompt is the answered one again, or stands for another.
+   * @param {Posted} posted
+   */
+  async submit({ prompt, decisions, before, change, signal: abortSignal }) {
+    if (!prompt) return this.#decide(decisions, abortSignal);
+    // A run that was stopped may not have ended yet; of one whose beginning changes nobody wants the end.
+    if (this.agent.isRunning && (change || this.recording?.isStopped)) {
+      this.agent.abort("the conversation continues elsewhere");
+      await this.agent.waitForIdle();
+    }
+    if (change) this.#cut(prompt, before, change === "again");
+    if (this.agent.isRunning) return this.#interrupt(prompt, abortSignal);
+    return this.#begin(this.agent.prompt(prompt), undefined).stream({ signal: abortSignal });
+  }
+
+  /** @param {AbortSignal | undefined} signal */
+  reconnect(signal) {
+    return this.agent.isRunning && this.recording && !this.recording.isOver ? this.recording.stream({ signal, isReplay: true }) : null;
+  }
+
+  /** @param {AgentRun<any>} run @param {string | null | undefined} id of the message; null: it goes on with the last one */
+  #begin(run, id) {
+    return (this.recording = new Recording(this.agent, run, this.options, id === undefined ? run.runId : id));
+  }
+
+  /** A person answered questions. @param {{ [id: string]: ToolDecision }} decisions @param {AbortSignal | undefined} signal */
+  async #decide(decisions, signal) {
+    const { agent } = this;
+    const open = new Set(agent.pendingQuestions.map(({ id }) => id));
+    const answers = Object.entries(decisions).filter(([id]) => open.has(id));
+    // An empty answer would be sent again and again by a chat that sends by itself.
+    if (answers.length === 0) throw misuse("nothing of what was posted is new: the last message is no message of the user, and answers no open question");
+    // Elsewhere, an answer may come too late.
+    await agent.resolveTools(Object.fromEntries(answers));
+    // A run of a checkpoint goes on with the message that the page has restored.
+    const recording = agent.isRunning ? this.recording : this.#begin(agent.continue(), null);
+    return recording ? recording.stream({ signal, answered: answers.map(([id]) => id) }) : empty();
+  }
+
+  /**
+   * A message while the run goes on: what was there before it ends with the turn in which it is read, and the rest of the run is its
+   * answer.
+   * @param {UserMessage} prompt @param {AbortSignal | undefined} signal
+   */
+  #interrupt(prompt, signal) {
+    const receipt = this.agent[this.whileRunning](prompt);
+    const { recording } = this;
+    if (!recording || recording.isOver) return empty();
+    return recording.after(receipt, { signal, orElse: async () => {
+      // It came too late.
+      await this.agent.waitForIdle();
+      return this.#begin(this.agent.prompt(prompt), undefined).stream({ signal });
+    } });
+  }
+
+  /**
+   * Takes back the history from a message of the user on, which is sent again or anew.
+   * @param {UserMessage} prompt @param {AgentMessage[]} before the messages that stay, as the page has them @param {boolean} isAgain
+   */
+  #cut(prompt, before, isAgain) {
+    const { agent } = this;
+    const to = this.#placeOf(prompt, before, isAgain);
+    if (to < 0) return;
+    try {
+      /** @type {any} */ (agent).messages = agent.messages.slice(0, to);
+    } catch (error) {
+      throw misuse("this agent cannot take messages back: it runs elsewhere", error);
+    }
+  }
+
+  /**
+   * Where the history has a message of the user that the page sends again, or replaces; −1 if it has none. The history may have
+   * messages that the page does not know, so the place is found by what was said there.
+   * @param {UserMessage} prompt @param {AgentMessage[]} before @param {boolean} isAgain
+   */
+  #placeOf(prompt, before, isAgain) {
+    const { messages } = this.agent;
+    const users = before.filter(({ role }) => role === "user");
+    const last = isAgain ? prompt : users.at(-1);
+    if (!last) return messages.findIndex(({ role }) => role === "user");
+    const count = [...users, ...(isAgain ? [prompt] : [])].filter((message) => textOf(message) === textOf(last)).length;
+    const places = messages.flatMap((message, at) => (textOf(message) === textOf(last) ? [at] : []));
+    const place = places[count - 1] ?? places.at(-1) ?? -1;
+    return isAgain || place < 0 ? place : messages.findIndex(({ role }, at) => role === "user" && at > place);
+  }
+
+  /** Whether the history has the last message of a conversation already. @param {UserMessage} prompt @param {AgentMessage[]} before */
+  knows(prompt, before) {
+    const count = (/** @type {readonly AgentMessage[]} */ messages) => messages.filter((message) => textOf(message) === textOf(prompt)).length;
+    return !this.agent.isRunning && count(this.agent.messages) > count(before);
+  }
+}
+
+/** What a user said, to compare. @param {AgentMessage} message */
+const textOf = (message) => (message.role === "user" ? JSON.stringify(message.content) : undefined);
+
+/** @returns {ReadableStream<never>} */
+const empty = () => new ReadableStream({ start: (controller) => controller.close() });
