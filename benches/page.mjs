@@ -6,7 +6,7 @@
 // listens to the text. Files are sent with brotli, as any host for pages does; the cache is empty. The model's server waits
 // as long as a model thinks before its first token. Chromium throttles to 1.6 Mbit/s down, 750 kbit/s up, and 150 ms.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -22,8 +22,8 @@ const option = (name, fallback) => process.argv.find((word) => word.startsWith(`
 const ROUNDS = Number(option("rounds", "7"));
 const THINKING = option("think", "0,300,1000").split(",").map(Number);
 const PAGES = option("pages", "turnwheel,pi,tanstack,ai-sdk").split(",");
-/** What a page asks the browser to fetch at once, so that the wasm file does not wait for the script. */
-const PRELOADED = { turnwheel: ["turnwheel-first.wasm"] };
+/** What a page asks the browser to fetch at once, so that the wasm files do not wait for the script. */
+const PRELOADED = { turnwheel: ["turnwheel-first.wasm", "turnwheel-openai-chat.wasm"] };
 
 const sse = (delta, finish = null) => `data: ${JSON.stringify({ id: "1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
 const brotli = (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } });
@@ -37,7 +37,7 @@ async function bundle(name) {
     define: { "process.env.NODE_ENV": '"production"' }, alias: { turnwheel: join(PACKAGE, "entry/web.js") },
   });
   const files = new Map(outputFiles.map(({ path, contents }) => [path.slice(1).replace("stdin", "page"), brotli(contents)]));
-  if (name === "turnwheel") for (const half of ["first", "rest"]) files.set(`turnwheel-${half}.wasm`, brotli(readFileSync(join(PACKAGE, `turnwheel-${half}.wasm`))));
+  if (name === "turnwheel") for (const file of readdirSync(PACKAGE).filter((file) => /^turnwheel-.*\.wasm$/.test(file))) files.set(file, brotli(readFileSync(join(PACKAGE, file))));
   return { files, imported: imported(metafile.outputs) };
 }
 

@@ -3,15 +3,24 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { inHalves, use } from "../../pkg/core.js";
+import { beforeEach } from "node:test";
+import { inParts, shared, use } from "../../pkg/core.js";
 import { checkTrace } from "./grammar.mjs";
 
 export * from "../../pkg/entry/node.js";
 
-// As in a page: the engine is fetched in halves, and the first request leaves before the second is there.
-if (process.env.TURNWHEEL_LOAD === "halves") {
+// As in a page: the engine is fetched in parts, and the first request leaves before the others are there. With `anew`, each test
+// fetches it again.
+const { TURNWHEEL_LOAD } = process.env;
+if (TURNWHEEL_LOAD === "parts" || TURNWHEEL_LOAD === "anew") {
   const part = (/** @type {string} */ name) => async () => WebAssembly.compile(await readFile(new URL(`../../pkg/turnwheel-${name}.wasm`, import.meta.url)));
-  use(inHalves(part("first"), part("rest"), () => Promise.reject(new Error("there is no whole"))));
+  const wires = Object.fromEntries(["openai-chat", "openai-responses", "anthropic", "gemini"].map((name) => [name, part(name)]));
+  const load = inParts({ first: part("first"), wires, answer: part("answer"), rest: part("rest"), whole: () => Promise.reject(new Error("there is no whole")) });
+  use(load);
+  if (TURNWHEEL_LOAD === "anew") beforeEach(() => {
+    shared.engine = undefined;
+    use(load);
+  });
 }
 
 /**

@@ -55,7 +55,7 @@ try {
     const { filename, files } = await shop.pack();
     tarball = filename;
     const paths = files.map((/** @type {any} */ file) => file.path);
-    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
+    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "turnwheel-openai-chat.wasm", "turnwheel-openai-responses.wasm", "turnwheel-anthropic.wasm", "turnwheel-gemini.wasm", "turnwheel-answer.wasm"]) assert.ok(paths.includes(needed), `${needed} is in it`);
     assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(js|d\.ts|wasm|json|md)$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
     project = await shop.project();
     assert.deepEqual(await readdir(join(project, "node_modules")).then((names) => names.filter((name) => !name.startsWith("."))), ["turnwheel"], "it depends on nothing");
@@ -143,7 +143,7 @@ try {
     const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'";
     const heard = await shop.serve(await shop.app("page"), { "content-security-policy": policy });
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 2, "both halves, and not the whole");
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 7, "all parts, and not the whole");
     assert.ok(!heard.asked.some((path) => /node\.js|workerd\.js/.test(path)));
     const refused = await shop.serve(join(shop.home, "page"), { "content-security-policy": policy.replace(" 'wasm-unsafe-eval'", "") });
     assert.equal(refused.said, "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'");
@@ -159,7 +159,10 @@ try {
     await writeFile(wasm("-rest"), Buffer.from((await readFile(wasm("-away"))).toString("latin1").replace(/turnwheel-[0-9a-f]{4}/g, "turnwheel-zzzz"), "latin1"));
     const foreign = await shop.serve(at);
     assert.match(foreign.said ?? "", /another version/);
-    // The whole is as good as its halves.
+    await writeFile(wasm("-rest"), (await readFile(wasm("-away"))).subarray(0, 10_000));
+    const truncated = await shop.serve(at);
+    assert.match(truncated.said ?? "", /^turnwheel-rest\.wasm from http:\S+ is not whole, or cannot be compiled: /);
+    // The whole is as good as its parts.
     await rm(wasm("-first"));
     assert.equal((await shop.serve(at)).said, SAID);
     await rm(wasm(""));
@@ -177,8 +180,9 @@ try {
     assert.ok(assets.some((name) => /^turnwheel-.*\.wasm$/.test(name)), String(assets));
     const heard = await shop.serve(join(source, "dist"));
     says42(heard);
-    // The page's hint names the file as it is built, so the first half is fetched once, and before the run asks for it.
-    assert.deepEqual(heard.asked.map((path) => /turnwheel-[a-z]+(?=.*\.wasm)/.exec(path)?.[0]).filter(Boolean), ["turnwheel-first", "turnwheel-rest"]);
+    // The page's hint names the file as it is built, so the first part is fetched once, and before the run asks for it.
+    const parts = heard.asked.map((path) => /turnwheel-(first|answer|rest)(?=.*\.wasm)/.exec(path)?.[1]).filter(Boolean);
+    assert.deepEqual(parts, ["first", "answer", "rest"]);
   });
 
   await check("Vite serves it while it is written", async () => {
@@ -225,7 +229,7 @@ try {
     await shop.npm(source, "build");
     const heard = await shop.serve(join(source, "dist"));
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 2, "both halves, and not the whole");
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 7, "all parts, and not the whole");
   });
 
   await check("an extension: its page, and its service worker", async () => {

@@ -3,7 +3,7 @@
 
 export * from "./index.js";
 export * from "./boundary/engine.js";
-export { inHalves } from "./boundary/halves.js";
+export { inParts } from "./boundary/parts.js";
 export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
 export { undecided } from "./events/approvals.js";

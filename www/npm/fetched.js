@@ -10,7 +10,10 @@ export async function fetched(address) {
   const type = response.headers.get("content-type") ?? "";
   // The server of a single-page app answers any unknown address with that page.
   if (response.ok && !type.includes("html")) {
-    return type.startsWith("application/wasm") ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
+    const compiling = type.startsWith("application/wasm") ? WebAssembly.compileStreaming(response) : response.arrayBuffer().then((bytes) => WebAssembly.compile(bytes));
+    return compiling.catch((cause) => {
+      throw new Error(`${name} from ${place} is not whole, or cannot be compiled: ${cause.message}`, { cause });
+    });
   }
   // Before version 8, Vite's dev server pre-bundles dependencies and leaves the wasm file where it was.
   const before = place.replace("/.vite/deps/", "/turnwheel/");

@@ -31,8 +31,8 @@ export async function battery(tab, check) {
       const rows = await tab.run(`${call}(${at})`);
       for (const { name, failure } of rows) await check(`${place}: ${name}`, async () => failure);
     }
-    const counts = ["-first", "-rest", ""].map((part) => requestCounts.get(`/pkg/turnwheel${part}.wasm`) ?? 0);
-    await check("each half of the engine was fetched once by the page and once by its worker, and never the whole", async () => counts.join() !== "2,2,0" && `${counts} times`);
+    const counts = ["-first", "-answer", "-rest", ""].map((part) => requestCounts.get(`/pkg/turnwheel${part}.wasm`) ?? 0);
+    await check("each part of the engine was fetched once by the page and once by its worker, and never the whole", async () => counts.join() !== "2,2,2,0" && `${counts} times`);
     await check("the server that refuses pages was never asked the question itself", async () => closed.requests.length > 0 && "it was");
     await check(`the policy is enough: ${POLICY.split("; ")[1]}`, async () => tab.complaints.filter((text) => !EXPECTED.test(text)).join("\n"));
     await check("without wasm-unsafe-eval the run says what is missing", async () => {

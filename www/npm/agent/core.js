@@ -321,11 +321,11 @@ export class Core {
     return { ...own, mail: [...(state?.mail ?? []), ...waiting.map(({ command }) => command)] };
   }
 
-  /** @param {EngineState} state as the engine reports it @param {string} [runId] */
-  envelope(state, runId) {
-    const { session, history } = this;
+  /** @param {EngineState} state as the engine reports it @param {string} [runId] @param {AgentMessage[]} [messages] */
+  envelope(state, runId, messages = this.history.messages) {
+    const { session } = this;
     const { appended = [], ...own } = state;
-    return toCheckpoint({ sessionId: (session.id ??= this.host.id()), usage: session.usage, ...own }, runId, [...history.messages, ...appended], this.registration.otherFields);
+    return toCheckpoint({ sessionId: (session.id ??= this.host.id()), usage: session.usage, ...own }, runId, [...messages, ...appended], this.registration.otherFields);
   }
 
   /** The agent as it stands, to be continued elsewhere. */

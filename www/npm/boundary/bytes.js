@@ -17,3 +17,17 @@ const subarray = Uint8Array.prototype.subarray;
 
 /** A piece of bytes, without a copy. @param {Uint8Array} bytes @param {number} from @param {number} to @returns {Uint8Array} */
 export const pieceOf = (bytes, from, to) => subarray.call(bytes, from, to);
+
+/** The events of a stream that end in these bytes, and what follows. @param {Uint8Array} bytes @returns {Uint8Array[]} */
+export function blocksOf(bytes) {
+  const length = lengthOf(bytes) ?? 0;
+  const blocks = [];
+  let from = 0;
+  for (let at = 1; at < length; at++) {
+    // A line that is empty, however lines end.
+    if (bytes[at] !== 10 || (bytes[at - 1] !== 10 && (bytes[at - 1] !== 13 || bytes[at - 2] !== 10))) continue;
+    blocks.push(pieceOf(bytes, from, at + 1));
+    from = at + 1;
+  }
+  return from < length || from === 0 ? [...blocks, pieceOf(bytes, from, length)] : blocks;
+}

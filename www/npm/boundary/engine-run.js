@@ -3,6 +3,8 @@
 // in run/poller.js, does the work. An answer for a slot that is gone has no effect.
 
 import { AgentError, kindOf, misuse, textOf } from "../shared.js";
+import { blocksOf } from "./bytes.js";
+import { MISSING } from "./gaps.js";
 import { needStack } from "./stack.js";
 import { withoutSecrets } from "../agent/without-secrets.js";
 
@@ -18,7 +20,7 @@ export class EngineRun {
   constructor(run) {
     this.run = run;
     /** What the engine holds of the run: nothing that keeps it alive. */
-    this.ref = new WeakRef(/** @type {{ crash(error: unknown): void }} */ (run));
+    this.ref = new WeakRef(run);
     /** The instance, once the run has begun in it. */
     this.engine = NO_ENGINE;
     /** The run's number in the engine; 0 before it has begun. */
@@ -77,6 +79,13 @@ export class EngineRun {
     else run.poller.poll();
   }
 
+  /** Whether parts of the engine are missing; then this is done later. @param {() => void} work */
+  #waits(work) {
+    const { gaps } = this.engine;
+    gaps?.hold(work);
+    return gaps !== undefined;
+  }
+
   /** Whether a text may come in: an allocation that fails would end every run of the instance. @param {string} text */
   #fits(text) {
     return text.length < LONG || this.engine.dead || this.engine.glue.has_room(text.length * 3);
@@ -91,6 +100,11 @@ export class EngineRun {
 
   /** @param {string} reason */
   abort(reason) {
+    if (this.engine.gaps) {
+      // The engine says what is cancelled; a request need not wait for that.
+      for (const effect of this.slots.values()) effect.abort(this.run.abortion.effectReason());
+      return this.engine.gaps.hold(() => this.abort(reason));
+    }
     this.run.core.registration.posts++;
     this.#post((glue) => glue.run_abort(this.handle, reason), "soon");
   }
@@ -154,6 +168,7 @@ export class EngineRun {
   /** @param {number} slot @param {unknown} answer @param {"now" | "soon"} when */
   resolve(slot, answer, when) {
     if (!this.slots.has(slot)) return;
+    if (this.engine.gaps?.isHeld) return this.engine.gaps.hold(() => this.resolve(slot, answer, when));
     // Most tools return text.
     const isText = typeof answer === "string";
     const text = isText ? answer : (JSON.stringify(answer) ?? "null");
@@ -165,6 +180,7 @@ export class EngineRun {
 
   /** @param {number} slot @param {unknown} error @param {boolean} [isKey] whether it was thrown instead of a key */
   reject(slot, error, isKey) {
+    if (this.#waits(() => this.reject(slot, error, isKey))) return;
     if (!this.slots.delete(slot)) return;
     this.run.children?.end(slot);
     if (isKey) this.#note(slot, error);
@@ -177,6 +193,7 @@ export class EngineRun {
    * @param {number} slot @param {unknown} error @param {Partial<ErrorInfo>} info its plain form
    */
   fail(slot, error, info) {
+    if (this.#waits(() => this.fail(slot, error, info))) return;
     if (!this.slots.delete(slot)) return;
     this.#note(slot, error);
     this.#post((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
@@ -255,10 +272,16 @@ export class EngineRun {
   feed(slot, chunks) {
     const { run } = this;
     if (run.isOver || this.engine.dead) return;
+    const again = () => this.feed(slot, chunks);
+    if (this.engine.gaps?.isHeld) return this.engine.gaps.hold(again);
+    // What ends an answer takes all parts; a piece of text that came in the same read need not wait for them.
+    const blocks = this.engine.gaps && chunks.flatMap(blocksOf);
+    if (blocks && blocks.length > 1) return blocks.forEach((block) => this.feed(slot, [block]));
     let size = 0;
     try {
       size = this.engine.write(chunks);
     } catch (error) {
+      if (error === MISSING) return this.engine.gaps?.hold(again);
       return this.engine.discard(error);
     }
     run.poller.poll(slot, size);
@@ -266,11 +289,13 @@ export class EngineRun {
 
   /** @param {number} slot @returns {undefined} */
   feedEnd(slot) {
+    if (this.#waits(() => this.feedEnd(slot))) return;
     if (this.slots.delete(slot)) this.#post((glue) => glue.feed_end(this.handle, slot));
   }
 
   /** @param {number} slot @param {number} status @param {Record<string, string>} headers @param {Uint8Array} body */
   refuse(slot, status, headers, body) {
+    if (this.#waits(() => this.refuse(slot, status, headers, body))) return;
     if (!this.slots.delete(slot)) return;
     this.#post((glue) => glue.feed_refusal(this.handle, slot, status, JSON.stringify(headers), body, this.run.core.host.now()));
   }

@@ -1,13 +1,16 @@
 // @ts-check
 // The wasm instance: how it is created, and how its outbox is read. The layout is that of ../engine/src/outbox/mod.rs.
 
-import { AgentError, broken, complain, fromEngine, kindOf, misuse, textOf } from "../shared.js";
+import { AgentError, broken, complain, fromEngine, textOf } from "../shared.js";
 import { lengthOf } from "./bytes.js";
-import { NAME, bind } from "./glue.js";
+import { Gaps, MISSING } from "./gaps.js";
+import { bind } from "./glue.js";
+import { Parts, wrong } from "./parts.js";
 
-/** @import { Parts } from "./halves.js" */
+/** @import { Registration } from "./registration.js" */
+/** @import { Driver } from "../run/driver.js" */
 /** @typedef {BufferSource | WebAssembly.Module} Source */
-/** @typedef {() => Source | Promise<Source | Parts>} Loader */
+/** Gets the wire of the model that is asked first. @typedef {(wire: string | undefined) => Source | Promise<Source | Parts>} Loader */
 
 /** An instance with more memory than this, and than what its agents brought along, has grown. */
 const GROWN = 16 * 2 ** 20;
@@ -31,38 +34,17 @@ export function use(load, isEntry) {
   compiled = undefined;
 }
 
-/** @param {unknown} given */
-function wrong(given) {
-  return misuse(`\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${kindOf(given)}`);
-}
-
-/** Returns the compiled file, which all instances share. @returns {Parts | Promise<Parts>} */
-function getModule() {
+/** Returns the compiled file, which all instances share. @param {string} [wire] @returns {Parts | Promise<Parts>} */
+function getModule(wire) {
   if (compiled) return compiled;
   if (loading) return loading;
   if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
-  const source = /** @type {any} */ (loader());
-  if (!source?.then) return (compiled = toParts(source));
-  const promise = (loading = Promise.resolve(source).then((given) => (compiled = toParts(given))));
+  const source = /** @type {any} */ (loader(wire));
+  if (!source?.then) return (compiled = new Parts(source));
+  const promise = (loading = Promise.resolve(source).then((given) => (compiled = given instanceof Parts ? given : new Parts(given))));
   const loaded = () => void (loading = undefined);
   promise.then(loaded, loaded);
   return promise;
-}
-
-/** @param {any} source bytes, a compiled module, or both halves @returns {Parts} */
-function toParts(source) {
-  return source?.module ? { module: toModule(source.module), rest: source.rest && toModule(source.rest) } : { module: toModule(source) };
-}
-
-/** @param {any} source bytes, or a compiled module @returns {WebAssembly.Module} */
-function toModule(source) {
-  const { Module } = WebAssembly;
-  // The host may have created it in another realm, as Next.js does for its edge runtime.
-  const isModule = source?.[Symbol.toStringTag] === "WebAssembly.Module";
-  if (!isModule && !source?.byteLength) throw wrong(source);
-  const module = isModule ? Object.setPrototypeOf(source, Module.prototype) : new Module(source);
-  if (Module.imports(module)[0]?.module !== NAME) throw misuse("the wasm file is not turnwheel.wasm, or that of another version");
-  return module;
 }
 
 /** Agents that share an instance: one at a time, which is replaced when it dies, and when it has grown. */
@@ -74,11 +56,11 @@ export class Scope {
 
   /**
    * Returns the engine: at once if its bytes are available synchronously, otherwise as a promise.
-   * @returns {Engine | Promise<Engine>}
+   * @param {string} [wire] of the model that is asked first @returns {Engine | Promise<Engine>}
    */
-  ready() {
+  ready(wire) {
     if (this.engine) return this.engine;
-    const module = getModule();
+    const module = getModule(wire);
     const start = (/** @type {Parts} */ parts) => (this.engine ??= new Engine(parts, this));
     return module instanceof Promise ? module.then(start) : start(module);
   }
@@ -95,22 +77,25 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 /** One wasm instance and its memory. */
 export class Engine {
   /** @param {Parts} parts @param {Scope} scope whose agents live in it */
-  constructor({ module, rest }, scope) {
+  constructor(parts, scope) {
+    this.parts = parts;
     this.scope = scope;
     /**
      * The runs in progress, held weakly: a run that waits for somebody may be collected.
-     * @type {Set<WeakRef<{ crash(error: unknown): void }>>}
+     * @type {Set<WeakRef<Driver>>}
      */
     this.runs = new Set();
     /**
      * The agents that are registered in it, by their numbers.
-     * @type {Map<number, WeakRef<{ release(): void, lost(engine: Engine): void }>>}
+     * @type {Map<number, WeakRef<Registration>>}
      */
     this.agents = new Map();
     /** By how many bytes it grew when they were. */
     this.weight = 0;
     /** Whether something panicked in it. */
     this.dead = false;
+    /** Why it is dead. @type {AgentError | undefined} */
+    this.failure = undefined;
     /** Whether it is working right now: a rule that it calls must not start anything else in it. */
     this.busy = false;
     this.words = new Uint32Array();
@@ -123,9 +108,13 @@ export class Engine {
     this.text = "";
     this.kind = 0;
     this.number = 0;
-    this.glue = bind(module, rest);
-    this.memory = this.glue.memory;
-    this.control = this.glue.control() >>> 2;
+    const bound = bind(parts.first, parts.others);
+    this.memory = bound.memory;
+    this.control = bound.calls.control() >>> 2;
+    this.calls = bound.calls;
+    /** What is missing, as long as parts are. */
+    this.gaps = parts.isWhole ? undefined : new Gaps(this, bound);
+    this.glue = this.gaps?.calls ?? bound.calls;
   }
 
   /**
@@ -136,6 +125,7 @@ export class Engine {
     try {
       return work(this.glue);
     } catch (error) {
+      if (error === MISSING) throw error;
       // The engine reports a refusal as a string; anything else is a trap or a stack overflow.
       if (typeof error !== "string" && !AgentError.isInstance(error)) this.discard(error);
       throw fromEngine(error);
@@ -145,9 +135,11 @@ export class Engine {
   /** The same, where nobody waits for an answer. @param {(glue: Engine["glue"]) => void} work */
   tell(work) {
     if (this.dead) return;
+    if (this.gaps?.isHeld) return this.gaps.hold(() => this.tell(work));
     try {
       work(this.glue);
     } catch (error) {
+      if (error === MISSING) return this.gaps?.hold(() => this.tell(work));
       this.discard(error);
     }
   }
@@ -162,6 +154,8 @@ export class Engine {
     this.dead = true;
     this.#leaveScope();
     const failure = AgentError.isInstance(error) ? error : broken(`the engine failed: ${textOf(error)}`, error);
+    this.failure = failure;
+    this.gaps?.end();
     queueMicrotask(() => {
       for (const run of [...this.runs]) alone(() => run.deref()?.crash(failure));
       for (const agent of [...this.agents.values()]) alone(() => agent.deref()?.lost(this));
@@ -175,6 +169,18 @@ export class Engine {
    */
   discardIfKilled() {
     if (this.busy) this.discard(new AgentError({ code: "internal", message: "the host stopped the engine in the middle of its work", retryable: false }));
+  }
+
+  /** All parts are there. */
+  complete() {
+    this.gaps = undefined;
+    this.glue = this.calls;
+    for (const agent of [...this.agents.values()]) alone(() => agent.deref()?.catchUp());
+  }
+
+  /** Lets all runs go on. */
+  pollAll() {
+    for (const run of [...this.runs]) alone(() => run.deref()?.poller.poll());
   }
 
   #leaveScope() {
@@ -259,8 +265,9 @@ export class Engine {
     const lengths = chunks.map((bytes) => lengthOf(bytes) ?? 0);
     const size = lengths.reduce((sum, length) => sum + length, 0);
     if (size > this.size) {
-      this.size = Math.max(size, 1 << 16);
-      this.room = this.glue.input(this.size) >>> 0;
+      const room = Math.max(size, 1 << 16);
+      this.room = this.glue.input(room) >>> 0;
+      this.size = room;
     }
     this.refresh();
     let at = this.room;

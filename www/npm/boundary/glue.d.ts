@@ -5,8 +5,6 @@ export const NAME: string;
 
 /** The calls of one instance. */
 export interface Calls {
-  memory: WebAssembly.Memory;
-
   /**
    * Changes an agent's settings. A run in progress uses them from its next turn on.
    */
@@ -183,5 +181,14 @@ export interface Calls {
   without_secrets(handle: number, slot: number, text: string): string;
 }
 
-/** Makes an instance of the module: of the whole, or of its halves. The first half alone can begin a run. */
-export function bind(module: WebAssembly.Module, rest?: WebAssembly.Module): Calls;
+/** One instance. Its globals are there only if it was made of parts. */
+export interface Bound {
+  memory: WebAssembly.Memory;
+  globals: WebAssembly.Global[];
+  /** Adds a part that came later. */
+  add(part: WebAssembly.Module): void;
+  calls: Calls;
+}
+
+/** Makes an instance of the module: of the whole, or of those of its parts that are there. */
+export function bind(module: WebAssembly.Module, parts: WebAssembly.Module[]): Bound;

@@ -3,8 +3,9 @@
 // begins; commands wait until then. Whatever the engine refuses becomes an AgentError.
 
 import { Scope, shared } from "./engine.js";
+import { MISSING } from "./gaps.js";
 import { needStack } from "./stack.js";
-import { complain, misuse } from "../shared.js";
+import { complain, fromEngine, misuse } from "../shared.js";
 import { uuid } from "../host/uuid.js";
 import { callRule, validate } from "../rules/rules.js";
 
@@ -40,6 +41,8 @@ export class Registration {
     this.otherFields = undefined;
     /** How often something was posted that the engine must see. */
     this.posts = 0;
+    /** What the engine does not know yet, while parts of it are missing: a reset, the settings. */
+    this.missed = { reset: false, settings: false };
   }
 
   /** Its number in the engine; 0 before the first run, and 0 if the wasm instance has died. */
@@ -51,18 +54,34 @@ export class Registration {
   ready() {
     if (this.engine?.dead) this.lost(this.engine);
     // Also in one that has been given up since: something of this agent is still in there.
-    if (this.engine) return this.#register(this.engine);
-    const engine = this.scope.ready();
-    return engine instanceof Promise ? engine.then((loaded) => this.#register(loaded)) : this.#register(engine);
+    if (this.engine) return this.#registerIn(this.engine);
+    const engine = this.scope.ready(this.core.settings.models.wire);
+    return engine instanceof Promise ? engine.then((loaded) => this.#registerIn(loaded)) : this.#registerIn(engine);
+  }
+
+  /** @param {Engine} engine @returns {Engine | Promise<Engine>} */
+  #registerIn(engine) {
+    const { gaps } = engine;
+    if (!gaps) return this.#register(engine);
+    const later = () => gaps.whole().then(() => this.ready());
+    // What a checkpoint or a command says takes the whole engine.
+    if (this.state || this.waiting.length > 0 || gaps.isHeld) return later();
+    try {
+      return this.#register(engine);
+    } catch (error) {
+      if (error === MISSING) return later();
+      throw error;
+    }
   }
 
   /** @param {Engine} engine */
   #register(engine) {
     if (this.handle === 0) {
       registry?.unregister(this);
-      this.engine = engine;
       const before = engine.memory.buffer.byteLength;
-      const number = (this.number = this.#enter(engine));
+      const number = this.#enter(engine);
+      this.engine = engine;
+      this.number = number;
       const weight = (this.weight = engine.memory.buffer.byteLength - before);
       engine.weight += weight;
       engine.agents.set(number, new WeakRef(this));
@@ -80,7 +99,7 @@ export class Registration {
     const settings = this.core.settings.toJson();
     const history = this.core.history.toJson();
     const state = this.core.stateJson();
-    const number = engine.call((glue) => glue.agent_new(settings, history, this.#host()));
+    const number = engine.call((glue) => glue.agent_new(settings, history, this.#host(engine)));
     try {
       if (state) engine.call((glue) => glue.agent_restore(number, state));
     } catch (error) {
@@ -140,16 +159,17 @@ export class Registration {
   }
 
   /** What the engine calls. Holds only a weak reference, so that a forgotten agent can be collected. */
-  #host() {
+  #host(/** @type {Engine} */ { gaps }) {
     const ref = new WeakRef(this.core);
     // A run that is in a step holds its agent.
     const core = () => /** @type {Core} */ (ref.deref());
     return {
       wake: (/** @type {number} */ handle) => ref.deref()?.runs.byHandle.get(handle)?.poller.wake(),
-      rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => callRule(core(), name, input),
+      // While parts are missing, a step may be undone; what the host was asked cannot be.
+      rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => (core().registration.isWhole ? callRule(core(), name, input) : gaps?.refuse()),
       id: () => newId(ref.deref()),
       forget: (/** @type {number} */ version) => void ref.deref()?.settings.tools.forget(version),
-      validate: (/** @type {[number, string, string, string]} */ ...call) => validate(core(), ...call),
+      validate: (/** @type {[number, string, string, string]} */ ...call) => (core().registration.isWhole ? validate(core(), ...call) : gaps?.refuse()),
       random: () => ref.deref()?.host.random() ?? 0,
     };
   }
@@ -174,9 +194,28 @@ export class Registration {
 
   /** Calls into the engine if the agent is there. @param {(glue: Glue) => void} post @returns {boolean} */
   #now(post) {
-    if (this.handle === 0) return false;
+    if (this.handle === 0 || !this.isWhole) return false;
     this.call(post);
     return true;
+  }
+
+  /** Whether all parts of the engine are there. */
+  get isWhole() {
+    return this.engine?.gaps === undefined;
+  }
+
+  /** All parts are there: tells the engine what was asked meanwhile. A command that is refused ends the run. */
+  catchUp() {
+    const { reset, settings } = this.missed;
+    if (reset) this.reset();
+    if (settings) this.configure();
+    try {
+      for (let next; (next = this.waiting.shift()); ) this.#now(next.post);
+    } catch (error) {
+      const { current } = this.core.runs;
+      if (!current) throw error;
+      current.crash(fromEngine(error));
+    }
   }
 
   /** Posts a message; `posted` gets the number of its receipt. @param {string} message @param {{ kind: string, letter: { when?: string | undefined } }} command @param {{ posted(id: number, letter: Waiting): void, refused(): void }} receipt */
@@ -215,7 +254,8 @@ export class Registration {
 
   /** Sends changed settings. A run in progress uses them from its next turn on. */
   configure() {
-    if (this.handle === 0) return;
+    this.missed.settings = !this.isWhole;
+    if (this.handle === 0 || !this.isWhole) return;
     const settings = this.core.settings.toJson();
     this.#now((glue) => glue.agent_configure(this.handle, settings));
     // For the run in progress; the next one waits for it.
@@ -230,13 +270,14 @@ export class Registration {
   }
 
   reset() {
+    this.missed.reset = !this.isWhole;
     this.#now((glue) => glue.agent_reset(this.handle));
   }
 
   /** Whether messages wait that a host queue returned and no turn has taken. */
   hasWaiting() {
     const { engine, handle } = this;
-    if (!engine || handle === 0) return false;
+    if (!engine || handle === 0 || !this.isWhole) return false;
     needStack();
     return engine.call((glue) => glue.has_waiting(handle));
   }
@@ -244,7 +285,7 @@ export class Registration {
   /** The engine's state of this agent, if the agent is there. @param {number} now @returns {EngineState | undefined} */
   checkpoint(now) {
     const { handle } = this;
-    return handle !== 0 ? JSON.parse(this.call((glue) => glue.checkpoint(handle, 0, false, now))) : undefined;
+    return handle !== 0 && this.isWhole ? JSON.parse(this.call((glue) => glue.checkpoint(handle, 0, false, now))) : undefined;
   }
 }
 

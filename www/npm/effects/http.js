@@ -43,7 +43,9 @@ async function pump(run, slot, effect, state) {
     const { putInFiles } = await import("./links.js");
     await putInFiles(request, setupOf(run.core.settings.models.known[effect.model]), run.core, state.signal, AgentError);
   }
-  const response = run.takeAhead(effect, request.body, state) ?? send(request, state);
+  const response = send(request, state);
+  // What reads the answer is loaded while the model thinks.
+  engineRun.engine.gaps?.load();
   const intake = await response.then((answer) => openResponse(run, slot, answer, state, request));
   if (!intake) return;
   try {
@@ -62,12 +64,12 @@ async function pump(run, slot, effect, state) {
  * A request, for the model's own `fetch` if it has one.
  * @param {Core} core @param {HttpEffect} effect @param {Uint8Array<ArrayBuffer>} body
  */
-export function requestOf(core, { url, headers, model }, body) {
+function requestOf(core, { url, headers, model }, body) {
   return new ModelRequest(setupOf(core.settings.models.known[model]).fetch ?? globalThis.fetch, url, headers, body);
 }
 
 /** Sends a request for the first time. @param {ModelRequest} request @param {Slot} state @returns {Promise<Response>} */
-export function send(request, state) {
+function send(request, state) {
   const { url, headers } = request;
   // Every host words this error differently, and each wording would be taken for a dead network.
   if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");

@@ -34,12 +34,6 @@ export class Slot {
     return this.controller.signal;
   }
 
-  /** Takes over an effect that was begun before: it is cancelled with this one. @param {Slot} begun */
-  takeOver(begun) {
-    void begun.signal;
-    this.controller = begun.controller;
-  }
-
   /** @param {unknown} reason */
   abort(reason) {
     const { reader } = this;

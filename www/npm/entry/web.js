@@ -1,6 +1,6 @@
-// Browsers, web workers and bundlers: the module is fetched in halves when the first run begins.
+// Browsers, web workers and bundlers: the module is fetched in parts when the first run begins.
 import { use } from "../core.js";
-import { load } from "../halves.js";
+import { load } from "../parts.js";
 
 use(load, true);
 

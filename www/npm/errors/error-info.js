@@ -13,5 +13,7 @@ export async function errorInfo(response) {
   const given = typeof response.text === "function" ? await response.text() : body ?? "";
   const bytes = typeof given === "string" || given instanceof Uint8Array ? given : JSON.stringify(given);
   const { classify, headersOf } = await import("./thrown-info.js");
-  return classify(await shared.ready(), { status, headers: headersOf(headers), body: bytes }, Date.now());
+  const engine = await shared.ready();
+  await engine.gaps?.whole();
+  return classify(engine, { status, headers: headersOf(headers), body: bytes }, Date.now());
 }

@@ -4,7 +4,7 @@
 // and what it says to others is kept for later.
 
 import { emptyList } from "../v8.js";
-import { ENTRIES, LATER } from "./entries.js";
+import { ENTRIES, isEarly, LATER } from "./entries.js";
 
 /** @import { AgentEvent } from "../index.js" */
 /** @import { Engine } from "../boundary/engine.js" */
@@ -25,6 +25,8 @@ export class Batches {
     this.run = run;
     /** @type {Batch | undefined} */
     this.batch = undefined;
+    /** The batch whose next entry waits until all parts of the engine are there. @type {Batch | undefined} */
+    this.waiting = undefined;
     /** What is left of the batch, after a checkpoint had to read all of it. @type {Later[] | undefined} */
     this.rest = undefined;
     /** Texts for the next entry that is not itself a text. @type {string[]} */
@@ -33,22 +35,30 @@ export class Batches {
 
   /** Delivers what lies in the engine's outbox. @param {Engine} engine */
   deliver(engine) {
-    const table = engine.read();
-    if (table) {
-      this.#deliverTable(table, engine.text);
+    const { waiting } = this;
+    this.waiting = undefined;
+    const table = waiting ? undefined : engine.read();
+    if (waiting || table || engine.gaps) {
+      this.#deliverBatch(waiting ?? { table: table ?? [engine.kind, engine.number, engine.text.length], text: engine.text, i: 0, at: 0 }, engine);
       this.batch = undefined;
     } else this.#deliverEntry(engine.kind, engine.number, engine.text);
     if (this.rest) this.#deliverRest();
   }
 
-  /** @param {number[]} table @param {string} text */
-  #deliverTable(table, text) {
-    const batch = (this.batch = { table, text, i: 0, at: 0 });
+  /** @param {Batch} batch @param {Engine} engine */
+  #deliverBatch(batch, engine) {
+    const { table, text } = (this.batch = batch);
     while (batch.i < table.length && !this.rest) {
       const { i, at } = batch;
       const kind = /** @type {number} */ (table[i]);
       const number = /** @type {number} */ (table[i + 1]);
-      const piece = text.substring(at, (batch.at = at + /** @type {number} */ (table[i + 2])));
+      const end = at + /** @type {number} */ (table[i + 2]);
+      const piece = text.substring(at, end);
+      if (engine.gaps !== undefined && !isEarly(kind, piece)) {
+        this.waiting = batch;
+        return;
+      }
+      batch.at = end;
       batch.i += 3;
       this.#deliverEntry(kind, number, piece);
     }

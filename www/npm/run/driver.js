@@ -3,13 +3,12 @@
 // begins and ends the run, and writes its checkpoints.
 
 import { EngineRun } from "../boundary/engine-run.js";
-import { whenFirst } from "../boundary/halves.js";
+import { MISSING } from "../boundary/gaps.js";
 import { hasStack } from "../boundary/stack.js";
 import { EffectMemory } from "../effects/memory.js";
 import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
 import { handled } from "../rules/host-call.js";
 import { Abortion } from "./abortion.js";
-import { sendAhead } from "./ahead.js";
 import { Batches } from "./batches.js";
 import { Ending } from "./ending.js";
 import { Outlet } from "./outlet.js";
@@ -23,8 +22,6 @@ import { AgentRun } from "./run.js";
 /** @import { Core } from "../agent/core.js" */
 /** @import { Engine } from "../boundary/engine.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
-/** @import { HttpEffect } from "../effects/http.js" */
-/** @import { Slot } from "../effects/slot.js" */
 /** @import { Ref } from "../rules/transform.js" */
 /** @typedef {Extract<AgentEvent, { type: "run_resumed" }>} RunResumed */
 
@@ -63,8 +60,8 @@ export class Driver {
     this.poller = new Poller(this);
     this.memory = new EffectMemory(core.options);
     this.ending = new Ending();
-    /** The first request, if it was sent before the engine was there. @type {import("./ahead.js").Ahead | undefined} */
-    this.ahead = undefined;
+    /** Whether the listeners have heard of the run. */
+    this.isAnnounced = false;
     /** Decisions that came before the run began. @type {(() => void)[]} */
     this.early = [];
     this.run = new AgentRun(this, this.ending.result);
@@ -77,49 +74,42 @@ export class Driver {
     const { core, origin, abortion, engineRun } = this;
     try {
       core.registration.scope.engine?.discardIfKilled();
-      const loading = core.settings.load();
       let ready = core.registration.ready();
-      if (ready instanceof Promise) ready = await this.#loaded(Promise.all([ready, loading]), promptJson);
-      else if (loading) {
-        await loading;
-        ready = await core.registration.ready();
+      if (ready instanceof Promise) ready = await ready;
+      const { gaps } = ready;
+      const isEarly = gaps !== undefined && this.#beginsEarly(ready, promptJson);
+      if (!isEarly) {
+        const loading = core.settings.load();
+        if (gaps || loading) {
+          await Promise.all([gaps?.whole(), loading]);
+          ready = await core.registration.ready();
+        }
+        engineRun.begin(ready, promptJson);
       }
-      engineRun.begin(ready, promptJson);
       core.runs.restored = undefined;
       for (const post of this.early) post();
       core.runs.byHandle.set(engineRun.handle, this);
       origin.restoreTurn(this.fold);
       if (abortion.text !== undefined) engineRun.abortAtStart(abortion.text);
       this.poller.poll();
+      // The request is on its way; what checks the calls of the answer can come after it.
+      const loading = isEarly ? core.settings.load() : undefined;
+      if (loading) gaps?.alsoNeeds(loading);
     } catch (error) {
       this.#fail(fromEngine(error));
     }
   }
 
-  /**
-   * Waits for the engine, and what else is loaded. The first request may leave meanwhile.
-   * @param {Promise<[Engine, unknown]>} ready @param {string | undefined} promptJson
-   */
-  async #loaded(ready, promptJson) {
-    const stop = whenFirst((first) => (this.ahead = sendAhead(this, first, promptJson)));
+  /** Begins in an engine of which parts are missing, if what is there is enough. @param {Engine} engine @param {string | undefined} promptJson */
+  #beginsEarly(engine, promptJson) {
+    if (this.origin.restored || promptJson === undefined || this.abortion.isAsked) return false;
     try {
-      return (await ready)[0];
-    } finally {
-      stop();
+      this.engineRun.begin(engine, promptJson);
+      return true;
+    } catch (error) {
+      if (error === MISSING) return false;
+      throw error;
     }
-  }
-
-  /**
-   * Takes the response of this request, if it was sent before the run began.
-   * @param {HttpEffect} effect @param {Uint8Array} body @param {Slot} state
-   */
-  takeAhead(effect, body, state) {
-    const { ahead } = this;
-    if (!ahead) return;
-    this.ahead = undefined;
-    if (!ahead.is(effect, body)) return ahead.drop("the run began with another request");
-    state.takeOver(ahead.state);
-    return ahead.response;
   }
 
   // ---- what others ask of a run
@@ -171,7 +161,6 @@ export class Driver {
     // A signal may be given in the depth of a recursion, and nobody hears what its listeners throw.
     if (!hasStack()) return queueMicrotask(() => this.abort(reason));
     const text = abortion.ask(reason);
-    this.#dropAhead();
     this.children?.closeAll(abortion.effectReason());
     if (engineRun.handle !== 0) engineRun.abort(text);
   }
@@ -198,6 +187,7 @@ export class Driver {
 
   /** Records what an event says of the run and its agent. @param {AgentEvent} event */
   mark(event) {
+    if (event.type === "agent_start") this.isAnnounced = true;
     this.fold.mark(event);
     this.core.approvals.take(event);
     this.asks?.take(event);
@@ -224,6 +214,7 @@ export class Driver {
 
   /** Resumes the run. Events that were never delivered come first. @param {RunResumed} event */
   resume(event) {
+    this.isAnnounced = true;
     const inside = this.core.approvals.list().filter(({ path }) => path.length > 0);
     const others = inside.filter(({ kind }) => kind !== "tool");
     event.pendingApprovals.push(...inside.filter((question) => question.kind === "tool"));
@@ -239,9 +230,9 @@ export class Driver {
   checkpoint() {
     const { core, engineRun, origin, runId } = this;
     const { runs } = core;
-    if (engineRun.handle === 0) {
+    if (engineRun.handle === 0 || engineRun.engine.gaps) {
       const begin = origin.restored || this.isOver ? {} : { prompts: origin.prompts, ...(this.options && { options: believableOptions(JSON.parse(this.options), core) }) };
-      return core.envelope({ ...core.unregisteredState(), ...begin }, origin.restored?.run && runId);
+      return core.envelope({ ...core.unregisteredState(), ...begin }, origin.restored?.run && runId, core.history.messages.slice(0, origin.length));
     }
     if (engineRun.engine.busy) throw misuse("no checkpoint can be taken inside a policy or transformer; take it in a listener");
     if (engineRun.isGone || (this.isOver && runs.unread !== this)) {
@@ -279,11 +270,6 @@ export class Driver {
     const open = (own.run?.phase.calls ?? []).filter(({ callId, status }) => status !== "done" && Object.hasOwn(all, callId));
     if (open.length > 0) state.children = Object.fromEntries(open.map(({ callId }) => [callId, /** @type {Checkpoint} */ (all[callId])]));
     else delete state.children;
-  }
-
-  #dropAhead() {
-    this.ahead?.drop(this.abortion.effectReason());
-    this.ahead = undefined;
   }
 
   // ---- the end
@@ -325,7 +311,7 @@ export class Driver {
   /** @param {AgentError} error @returns {AgentEnd} */
   #announceBreak({ info }) {
     const { core, runId, fold, outlet, origin, ending } = this;
-    if (this.engineRun.handle === 0) outlet.emit({ type: "agent_start", runId, at: core.host.now() });
+    if (!this.isAnnounced) outlet.emit({ type: "agent_start", runId, at: core.host.now() });
     closeTurn(fold, { runId, error: info, reason: "error", timestamp: core.host.now(), model: core.settings.models.first }, (event) => {
       fold.take(event);
       outlet.emit(event);
@@ -352,7 +338,6 @@ export class Driver {
   #close(result) {
     const { core, outlet, engineRun, ending } = this;
     outlet.release();
-    this.#dropAhead();
     const isAborted = result.stopReason === "aborted";
     if (this.isInside) core.receipts.settleAll({ delivered: false, reason: isAborted ? "aborted" : "run_ended" });
     else if (isAborted && core.receipts.open.size > 0 && !core.disposed) core.receipts.noteAbort();

@@ -173,6 +173,15 @@ const now = (run) => run.core.host.now();
 export const LATER = new Set([KIND.STARTS, KIND.EFFECT, KIND.HTTP, KIND.TOOL, KIND.CANCEL, KIND.RECEIPT, KIND.END, KIND.AGENT_END]);
 
 /**
+ * What may be delivered before all parts of the engine are there: what comes before the end of the first answer, for up to
+ * there a checkpoint may say that the run has not begun.
+ */
+const EARLY = new Set([KIND.TEXT, KIND.THINKING, KIND.ARGUMENTS, KIND.CALL, KIND.EVENT, KIND.APPEND, KIND.CANCEL, KIND.TURN_START, KIND.MESSAGE_START, KIND.STRING, KIND.HTTP]);
+
+/** @param {number} kind @param {string} piece */
+export const isEarly = (kind, piece) => EARLY.has(kind) || (kind === KIND.EFFECT && /^(sleep|key)$/.test(JSON.parse(piece).kind));
+
+/**
  * Makes the handler for a piece of a block.
  * @param {"text" | "thinking"} type @returns {Handler}
  */

@@ -1,6 +1,8 @@
 // @ts-check
 // Lets the engine work, and delivers what it reports, until the run waits for an answer.
 
+import { MISSING } from "../boundary/gaps.js";
+
 /** @import { Driver } from "./driver.js" */
 
 /** How many microtasks a finished tool gets to report back through a few layers of promises. */
@@ -41,18 +43,22 @@ export class Poller {
     const { run } = this;
     const { engine } = run.engineRun;
     // Before a run has begun, it has one that counts as dead.
-    if (run.isOver || engine.dead) return;
+    if (run.isOver || engine.dead || engine.gaps?.isHeld) return;
     // Called from a rule: the engine is in the middle of a step, of this run or another.
     if (engine.busy) return queueMicrotask(() => (engine.discardIfKilled(), this.poll()));
     this.isDelivering = true;
     try {
       do {
-        const more = this.#step(slot, size);
-        if (more === 0) break;
-        this.hasMore = more === 2;
-        // The bytes are in.
-        slot = size = 0;
+        if (run.batches.waiting === undefined) {
+          const more = this.#step(slot, size);
+          if (more === 0) break;
+          this.hasMore = more === 2;
+          // The bytes are in.
+          slot = size = 0;
+        }
         run.batches.deliver(engine);
+        // Not before all parts of the engine are there.
+        if (run.batches.waiting !== undefined) return engine.gaps?.hold(() => this.poll());
       } while (this.hasMore && !run.isOver);
     } finally {
       this.isDelivering = false;
@@ -87,7 +93,8 @@ export class Poller {
     try {
       return engineRun.poll(slot, size);
     } catch (error) {
-      engine.discard(error);
+      if (error === MISSING) engine.gaps?.hold(() => this.poll(slot, size));
+      else engine.discard(error);
       return 0;
     } finally {
       engine.busy = false;

@@ -24,7 +24,7 @@ pub(crate) struct Moved<'m> {
 impl Moved<'_> {
     fn place(&self, function: u32) -> Result<Place> {
         let place = self.places.get(usize::try_from(function)?).copied().flatten();
-        place.ok_or_else(|| anyhow!("function {function} is called from a half that does not know it"))
+        place.ok_or_else(|| anyhow!("function {function} is called from a part that does not know it"))
     }
 
     pub(crate) fn add(&mut self, body: &FunctionBody<'_>, code: &mut CodeSection) -> Result<()> {

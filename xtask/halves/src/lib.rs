@@ -1,19 +1,23 @@
-//! Splits a finished wasm module in two, so that a page can begin with less than half of it.
+//! Splits a finished wasm module into parts, so that a page can begin with a third of it.
 //!
-//! [`Module::traced`] gives a copy in which every function notes that it was entered. Somebody runs it up to the point that
-//! matters and reads off which functions that took. [`Module::split`] then gives two modules: `first` has those functions,
-//! `rest` has all others. Together they are the module again:
+//! [`Module::traced`] gives a copy in which every function notes that it was entered. Somebody runs it up to the points that
+//! matter and reads off which functions that took. [`Module::split`] then gives one module for each of these sets of functions,
+//! and one for all others. Together they are the module again:
 //!
-//! - `first` owns the memory, the table and the globals, has all of the module's imports and exports, and exports what `rest`
-//!   needs under short names. `rest` imports that from a module called [`FIRST`], and the
-//!   module's own imports as they are.
-//! - A call from `first` to a function of `rest` goes through the table. Until `rest` is instantiated, its places there are
-//!   null, and such a call traps: the caller of this crate sees to it that only what was traced is run before, or that
-//!   nothing is lost if it traps.
-//! - A call from `rest` to a function of `first` is a call of an import.
-//! - All data stays in `first`: an address in the code does not say whose data is meant.
+//! - The first part owns the memory, the table and the globals, has all of the module's imports and exports, and exports what
+//!   the others need under short names. They import that from a module called [`FIRST`], and the module's own imports as they
+//!   are. They can be instantiated in any order.
+//! - A call of a function in another part goes through the table; one of a function in the first part is a call of an import.
+//!   Until a part is instantiated, its places in the table are null, and such a call traps: the caller of this crate sees to
+//!   it that only what is there is run, or that nothing is lost if it traps.
+//! - All data stays in the first part: an address in the code does not say whose data is meant.
 //!
-//! It works on finished modules, after wasm-opt, for functions are then inlined as if there were no halves. It knows what
+//! A part need not come from a trace. What only certain exports reach ([`Module::only_reached_by`]), say all that records a
+//! run, is a set like any other: given to `split` after that of the first part, it becomes a part that is loaded by
+//! whoever wants to call these exports, and that no other page ever loads. What it shares with the rest of the module stays
+//! where it was.
+//!
+//! It works on finished modules, after wasm-opt, for functions are then inlined as if there were no parts. It knows what
 //! rustc and wasm-bindgen emit: one memory, one table, active segments. Anything else is an error, never a wrong module.
 
 mod code;
@@ -22,5 +26,5 @@ mod split;
 mod trace;
 
 pub use read::Module;
-pub use split::{FIRST, Halves};
+pub use split::FIRST;
 pub use trace::ENTERED;

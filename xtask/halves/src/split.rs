@@ -1,8 +1,8 @@
-//! The two halves of a module, and how either is written.
+//! The parts of a module, and how each is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use wasm_encoder::reencode::Reencode;
 use wasm_encoder::{
     CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType, ExportKind, ExportSection,
@@ -14,19 +14,11 @@ use wasmparser::{CompositeInnerType, ExternalKind, Operator};
 use crate::code::{Moved, Place, Same, call, wrong};
 use crate::read::Module;
 
-/// The name of the module from which `rest` imports what `first` exports for it.
+/// The name of the module from which all other parts import what the first one exports for them.
 pub const FIRST: &str = "0";
 
-/// The two modules.
-pub struct Halves {
-    /// Has the memory, the table, the globals, the data, and the functions that were kept.
-    pub first: Vec<u8>,
-    /// Has all other functions. Instantiated with the exports of `first` as the module [`FIRST`].
-    pub rest: Vec<u8>,
-}
-
 /// A module in the making.
-pub(crate) struct Half {
+pub(crate) struct Part {
     pub(crate) imports: ImportSection,
     /// The types of its own functions.
     pub(crate) functions: Vec<u32>,
@@ -40,13 +32,51 @@ pub(crate) struct Half {
 }
 
 impl Module<'_> {
-    /// Splits the module: `first` keeps these functions.
+    /// Splits the module: one part for each of these sets of functions, the first of which begins, and one more for all
+    /// functions that are in none of them. A function that is in several sets belongs to the first of these.
     ///
     /// # Errors
-    /// If the code has what this crate does not know.
-    pub fn split(&self, kept: &BTreeSet<u32>) -> Result<Halves> {
-        let plan = Plan::new(self, kept)?;
-        Ok(Halves { first: self.first(&plan)?, rest: self.rest(&plan)? })
+    /// If there is no set, or if the code has what this crate does not know.
+    pub fn split(&self, sets: &[BTreeSet<u32>]) -> Result<Vec<Vec<u8>>> {
+        if sets.is_empty() {
+            bail!("a module is split into a first part and others");
+        }
+        let plan = Plan::new(self, sets)?;
+        let mut parts = vec![self.first(&plan)?];
+        for part in 1..=sets.len() {
+            parts.push(self.part(&plan, part)?);
+        }
+        Ok(parts)
+    }
+
+    /// The functions that only these exports reach: a set for [`Module::split`], for what is loaded by whoever calls them. A
+    /// function in the table may be called by anybody, and so may what it calls.
+    ///
+    /// # Errors
+    /// If there is no such export.
+    pub fn only_reached_by(&self, names: &[&str]) -> Result<BTreeSet<u32>> {
+        let functions = self.exports.iter().filter(|export| export.kind == ExternalKind::Func);
+        let (chosen, others): (Vec<&wasmparser::Export<'_>>, Vec<_>) =
+            functions.partition(|export| names.contains(&export.name));
+        if let Some(name) = names.iter().find(|name| !chosen.iter().any(|export| export.name == **name)) {
+            bail!("the module exports no function `{name}`");
+        }
+        let others =
+            others.iter().map(|export| export.index).chain(self.places.iter().map(|(_, each)| *each));
+        let others = self.reached(others.collect())?;
+        let reached = self.reached(chosen.iter().map(|export| export.index).collect())?;
+        Ok(reached.difference(&others).copied().collect())
+    }
+
+    /// These functions and what they call, imported ones left out.
+    fn reached(&self, mut ahead: Vec<u32>) -> Result<BTreeSet<u32>> {
+        let mut reached = BTreeSet::new();
+        while let Some(function) = ahead.pop() {
+            if function >= self.imported() && reached.insert(function) {
+                ahead.extend(calls(self, function)?);
+            }
+        }
+        Ok(reached)
     }
 
     fn imported(&self) -> u32 {
@@ -78,19 +108,22 @@ impl Module<'_> {
     }
 
     fn first(&self, plan: &Plan) -> Result<Vec<u8>> {
-        let (mut functions, mut code) = self.code(&plan.kept, &plan.in_first)?;
-        // An export whose function is in the rest is a function here that passes its arguments on.
+        let own = plan.functions_of(FIRST_PART);
+        let known = plan.seen_from(self, FIRST_PART)?;
+        let (mut functions, mut code) = self.code(&own, &known)?;
+        // An export whose function is elsewhere is a function here that passes its arguments on.
         let mut doors = BTreeMap::new();
         for export in self.exports.iter().filter(|export| export.kind == ExternalKind::Func) {
-            if let Some(Some(Place::Indirect { place, type_index, .. })) =
-                plan.in_first.get(usize::try_from(export.index)?)
+            let place = known.get(usize::try_from(export.index)?).copied().flatten();
+            if let Some(Place::Indirect { place, type_index, .. }) = place
+                && !doors.contains_key(&export.index)
             {
                 doors.insert(export.index, self.imported() + u32::try_from(functions.len())?);
-                functions.push(*type_index);
-                code.function(&self.door(*place, *type_index)?);
+                functions.push(type_index);
+                code.function(&self.door(place, type_index)?);
             }
         }
-        let index = |function: u32| match plan.in_first.get(usize::try_from(function).unwrap_or(usize::MAX)) {
+        let index = |function: u32| match known.get(usize::try_from(function).unwrap_or(usize::MAX)) {
             Some(Some(Place::Direct(index))) => *index,
             _ => doors.get(&function).copied().unwrap_or(u32::MAX),
         };
@@ -105,31 +138,26 @@ impl Module<'_> {
         for (number, function) in plan.needed.iter().enumerate() {
             exports.export(&short(number), ExportKind::Func, index(*function));
         }
-        let tables = self.own_tables(Some(plan.table_size))?;
-        let stays = |(place, function): &(u32, u32)| match index(*function) {
-            _ if plan.deferred(*function) => None,
-            index => Some((*place, index)),
-        };
-        let places = plan.places.iter().filter_map(stays).collect();
         write(
             self,
-            Half {
+            Part {
                 imports: self.own_imports()?,
                 functions,
-                tables,
+                tables: self.own_tables(Some(plan.table_size))?,
                 globals: self.own_globals()?,
                 exports,
-                places,
+                places: plan.places_of(FIRST_PART, &known),
                 code,
                 data: true,
             },
         )
     }
 
-    fn rest(&self, plan: &Plan) -> Result<Vec<u8>> {
+    fn part(&self, plan: &Plan, part: usize) -> Result<Vec<u8>> {
         let mut imports = self.own_imports()?;
-        for (number, function) in plan.needed.iter().enumerate() {
-            imports.import(FIRST, &short(number), EntityType::Function(self.type_of(*function)?));
+        let needed: Vec<(usize, u32)> = plan.needed_by(self, part)?;
+        for (number, function) in &needed {
+            imports.import(FIRST, &short(*number), EntityType::Function(self.type_of(*function)?));
         }
         imports.import(FIRST, "m", Same.memory_type(self.memory).map_err(wrong)?);
         for (number, table) in self.own_tables(Some(plan.table_size))?.into_iter().enumerate() {
@@ -138,16 +166,13 @@ impl Module<'_> {
         for (number, global) in self.globals.iter().enumerate() {
             imports.import(FIRST, &format!("g{number}"), Same.global_type(global.ty).map_err(wrong)?);
         }
-        let (functions, code) = self.code(&plan.moved, &plan.in_rest)?;
-        let goes = |(place, function): &(u32, u32)| match plan.in_rest.get(usize::try_from(*function).ok()?) {
-            Some(Some(Place::Direct(index))) if plan.deferred(*function) => Some((*place, *index)),
-            _ => None,
-        };
-        let places = plan.places.iter().filter_map(goes).collect();
+        let known = plan.seen_from(self, part)?;
+        let (functions, code) = self.code(&plan.functions_of(part), &known)?;
         let (globals, exports) = (GlobalSection::new(), ExportSection::new());
+        let places = plan.places_of(part, &known);
         write(
             self,
-            Half { imports, functions, tables: Vec::new(), globals, exports, places, code, data: false },
+            Part { imports, functions, tables: Vec::new(), globals, exports, places, code, data: false },
         )
     }
 
@@ -210,115 +235,116 @@ impl Module<'_> {
     }
 }
 
+/// The part that has the memory, the table and the globals.
+const FIRST_PART: usize = 0;
+
 /// Which function stands where.
 struct Plan {
-    /// The functions of `first`, without imports, and those of the rest.
-    kept: Vec<u32>,
-    moved: Vec<u32>,
-    /// The functions of `first` that the rest calls.
+    imported: u32,
+    /// The part of each function. Imported ones are everywhere.
+    part: Vec<usize>,
+    /// The functions of the first part that others call, in the order of their names there.
     needed: Vec<u32>,
-    /// The table, with places for what `first` calls in the rest.
+    /// The table, with places for what one part calls in another.
     places: Vec<(u32, u32)>,
+    place_of: BTreeMap<u32, u32>,
     table_size: u64,
-    /// For each function, how it is called in either half.
-    in_first: Vec<Option<Place>>,
-    in_rest: Vec<Option<Place>>,
-    is_moved: Vec<bool>,
 }
 
 impl Plan {
-    fn new(module: &Module<'_>, kept: &BTreeSet<u32>) -> Result<Self> {
+    fn new(module: &Module<'_>, sets: &[BTreeSet<u32>]) -> Result<Self> {
         let (imported, count) = (module.imported(), module.function_count());
-        let is_moved: Vec<bool> = (0..count).map(|each| each >= imported && !kept.contains(&each)).collect();
-        let (moved, kept): (Vec<u32>, Vec<u32>) =
-            (imported..count).partition(|each| is_moved.get(*each as usize).copied().unwrap_or(false));
-        let mut needed = BTreeSet::new();
-        for function in &moved {
-            needed.extend(
-                calls(module, *function)?
-                    .into_iter()
-                    .filter(|each| *each >= imported && !is(&is_moved, *each)),
-            );
-        }
-        // What `first` calls, or exports, of the rest needs a place in the table.
-        let mut called = BTreeSet::new();
-        for function in &kept {
-            called.extend(calls(module, *function)?.into_iter().filter(|each| is(&is_moved, *each)));
+        let part_of =
+            |function: u32| sets.iter().position(|set| set.contains(&function)).unwrap_or(sets.len());
+        let part: Vec<usize> = (0..count).map(part_of).collect();
+        let mut plan = Plan {
+            imported,
+            part,
+            needed: Vec::new(),
+            places: module.places.clone(),
+            place_of: module.places.iter().map(|(place, function)| (*function, *place)).collect(),
+            table_size: module.function_table()?.ty.initial,
+        };
+        // What is called across parts: functions of the first part by import, all others through the table.
+        let (mut needed, mut called) = (BTreeSet::new(), BTreeSet::new());
+        for caller in imported..count {
+            for function in calls(module, caller)? {
+                if function < imported || plan.part_of(function) == plan.part_of(caller) {
+                    continue;
+                }
+                if plan.part_of(function) == FIRST_PART { &mut needed } else { &mut called }.insert(function);
+            }
         }
         let exported = module.exports.iter().filter(|export| export.kind == ExternalKind::Func);
-        called.extend(exported.map(|export| export.index).filter(|each| is(&is_moved, *each)));
-        let mut places = module.places.clone();
-        let mut place_of: BTreeMap<u32, u32> =
-            places.iter().map(|(place, function)| (*function, *place)).collect();
-        let mut next = u32::try_from(module.function_table()?.ty.initial)?;
+        let elsewhere = |function: &u32| *function >= imported && plan.part_of(*function) != FIRST_PART;
+        called.extend(exported.map(|export| export.index).filter(elsewhere));
+        let mut next = u32::try_from(plan.table_size)?;
         for function in called {
-            place_of.entry(function).or_insert_with(|| {
+            let places = &mut plan.places;
+            plan.place_of.entry(function).or_insert_with(|| {
                 places.push((next, function));
                 next += 1;
                 next - 1
             });
         }
-        let mut plan = Plan {
-            places,
-            table_size: next.into(),
-            in_first: Vec::new(),
-            in_rest: Vec::new(),
-            needed: needed.into_iter().collect(),
-            kept,
-            moved,
-            is_moved,
-        };
-        plan.in_first = plan.lay_out(module, count, |at| place_of.get(&at).copied())?;
-        plan.in_rest = plan.rest_indices(imported, count);
+        plan.table_size = next.into();
+        plan.needed = needed.into_iter().collect();
         Ok(plan)
     }
 
-    fn deferred(&self, function: u32) -> bool {
-        is(&self.is_moved, function)
+    fn part_of(&self, function: u32) -> usize {
+        self.part.get(function as usize).copied().unwrap_or(usize::MAX)
     }
 
-    fn lay_out(
-        &self,
-        module: &Module<'_>,
-        count: u32,
-        place_of: impl Fn(u32) -> Option<u32>,
-    ) -> Result<Vec<Option<Place>>> {
-        let imported = module.imported();
-        let mut next = imported;
-        let mut places = Vec::new();
-        for function in 0..count {
-            places.push(if function < imported {
-                Some(Place::Direct(function))
-            } else if self.deferred(function) {
-                let type_index = module.type_of(function)?;
-                place_of(function).map(|place| Place::Indirect {
-                    place,
-                    type_index,
-                    table_index: module.functions_table,
-                })
-            } else {
-                next += 1;
-                Some(Place::Direct(next - 1))
-            });
+    /// The functions of a part, without imports.
+    fn functions_of(&self, part: usize) -> Vec<u32> {
+        let count = u32::try_from(self.part.len()).unwrap_or(u32::MAX);
+        (self.imported..count).filter(|function| self.part_of(*function) == part).collect()
+    }
+
+    /// Those functions of the first part that another part calls, with their numbers.
+    fn needed_by(&self, module: &Module<'_>, part: usize) -> Result<Vec<(usize, u32)>> {
+        let mut called = BTreeSet::new();
+        for function in self.functions_of(part) {
+            called.append(&mut calls(module, function)?);
         }
-        Ok(places)
+        Ok(self
+            .needed
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, function)| called.contains(function))
+            .collect())
     }
 
-    /// Imports come first, then what `first` exports, then the functions of the rest.
-    fn rest_indices(&self, imported: u32, count: u32) -> Vec<Option<Place>> {
-        let mut places: Vec<Option<Place>> =
-            (0..count).map(|each| (each < imported).then_some(Place::Direct(each))).collect();
-        for (index, function) in (imported..).zip(self.needed.iter().chain(&self.moved)) {
-            if let Some(place) = places.get_mut(*function as usize) {
-                *place = Some(Place::Direct(index));
-            }
+    /// How a part calls each function, if it can. Imports come first, then what it takes from the first part, then its own.
+    fn seen_from(&self, module: &Module<'_>, part: usize) -> Result<Vec<Option<Place>>> {
+        let needed: Vec<u32> = match part {
+            FIRST_PART => Vec::new(),
+            _ => self.needed_by(module, part)?.into_iter().map(|(_, function)| function).collect(),
+        };
+        let direct = (0..self.imported).chain(needed).chain(self.functions_of(part));
+        let index_of: BTreeMap<u32, u32> = direct.zip(0..).collect();
+        let mut known = Vec::new();
+        for function in 0..module.function_count() {
+            let type_index = module.type_of(function)?;
+            let table_index = module.functions_table;
+            let indirect = |place: &u32| Place::Indirect { place: *place, type_index, table_index };
+            let direct = index_of.get(&function).copied().map(Place::Direct);
+            known.push(direct.or_else(|| self.place_of.get(&function).map(indirect)));
         }
-        places
+        Ok(known)
     }
-}
 
-fn is(flags: &[bool], at: u32) -> bool {
-    flags.get(at as usize).copied().unwrap_or(false)
+    /// The places of the table that a part fills: those of its own functions. Imported ones are the first part's business.
+    fn places_of(&self, part: usize, known: &[Option<Place>]) -> Vec<(u32, u32)> {
+        let of = |function: u32| if function < self.imported { FIRST_PART } else { self.part_of(function) };
+        let own = |(place, function): &(u32, u32)| match known.get(*function as usize) {
+            Some(Some(Place::Direct(index))) if of(*function) == part => Some((*place, *index)),
+            _ => None,
+        };
+        self.places.iter().filter_map(own).collect()
+    }
 }
 
 /// The functions that a function calls by name.
@@ -332,37 +358,37 @@ fn calls(module: &Module<'_>, function: u32) -> Result<BTreeSet<u32>> {
     Ok(found)
 }
 
-/// The name of the n-th function that the rest needs. All begin alike: no name of wasm-bindgen does.
+/// The name of the n-th function that other parts need. All begin alike: no name of wasm-bindgen does.
 fn short(number: usize) -> String {
     format!("f{number}")
 }
 
-/// Writes a half, with the types and, if it is to be there, the memory of the whole.
-pub(crate) fn write(module: &Module<'_>, half: Half) -> Result<Vec<u8>> {
+/// Writes a part, with the types and, if it is to be there, the memory of the whole.
+pub(crate) fn write(module: &Module<'_>, part: Part) -> Result<Vec<u8>> {
     let mut types = TypeSection::new();
     for group in &module.types {
         Same.parse_recursive_type_group(types.ty(), group.clone()).map_err(wrong)?;
     }
     let mut functions = FunctionSection::new();
-    for each in &half.functions {
+    for each in &part.functions {
         functions.function(*each);
     }
     let mut whole = wasm_encoder::Module::new();
-    whole.section(&types).section(&half.imports).section(&functions);
-    if !half.tables.is_empty() {
+    whole.section(&types).section(&part.imports).section(&functions);
+    if !part.tables.is_empty() {
         let mut section = TableSection::new();
-        for table in half.tables {
+        for table in part.tables {
             section.table(table);
         }
         whole.section(&section);
     }
-    if half.data {
+    if part.data {
         let mut section = MemorySection::new();
         section.memory(Same.memory_type(module.memory).map_err(wrong)?);
-        whole.section(&section).section(&half.globals).section(&half.exports);
+        whole.section(&section).section(&part.globals).section(&part.exports);
     }
-    whole.section(&elements(&half.places, module.functions_table)).section(&half.code);
-    if half.data {
+    whole.section(&elements(&part.places, module.functions_table)).section(&part.code);
+    if part.data {
         let mut section = DataSection::new();
         for data in &module.data {
             Same.parse_data(&mut section, data.clone()).map_err(wrong)?;
@@ -370,7 +396,7 @@ pub(crate) fn write(module: &Module<'_>, half: Half) -> Result<Vec<u8>> {
         whole.section(&section);
     }
     let bytes = whole.finish();
-    wasmparser::Validator::new().validate_all(&bytes).context("a half is not a valid module")?;
+    wasmparser::Validator::new().validate_all(&bytes).context("a part is not a valid module")?;
     Ok(bytes)
 }
 

@@ -5,7 +5,7 @@ use wasm_encoder::{CodeSection, ConstExpr, ExportKind, GlobalType, Instruction, 
 
 use crate::code::{Moved, Place};
 use crate::read::Module;
-use crate::split::{Half, write};
+use crate::split::{Part, write};
 
 /// A traced module exports, under this and the function's index, a global that is 1 once the function was entered.
 pub const ENTERED: &str = "entered:";
@@ -36,7 +36,7 @@ impl Module<'_> {
         let tables = self.own_tables(None)?;
         write(
             self,
-            Half {
+            Part {
                 imports: self.own_imports()?,
                 functions,
                 tables,

@@ -1,5 +1,5 @@
-//! A small module, split: what is in either half, and what is refused. That both halves together do what the whole does is
-//! tested with the package (tests/js/halves.test.mjs).
+//! A small module, split: what is in each part, and what is refused. That all parts together do what the whole does is
+//! tested with the package (tests/js/parts.test.mjs).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -148,34 +148,67 @@ fn seen(wasm: &[u8]) -> Seen {
     seen
 }
 
+/// The names under which a part imports.
+fn from_first(names: &[&str]) -> Vec<String> {
+    let others = names.iter().map(|name| format!("{FIRST}.{name}"));
+    std::iter::once("env.f".to_owned()).chain(others).collect()
+}
+
 #[test]
-fn each_function_is_in_one_half_and_finds_the_others() {
+fn each_function_is_in_one_part_and_finds_the_others() {
     let wasm = module(|_| {});
-    let halves = Module::read(&wasm).unwrap().split(&BTreeSet::from([1])).unwrap();
-    let first = seen(&halves.first);
+    let parts = Module::read(&wasm).unwrap().split(&[BTreeSet::from([1])]).unwrap();
+    let [first, rest] = parts.as_slice() else { panic!("{} parts", parts.len()) };
+    let first = seen(first);
     // `a`, which calls `b` through the table, and a door to `c`, which stands in the rest.
     assert_eq!((first.functions, first.direct, first.indirect), (2, 0, 2));
     assert_eq!(first.exports, ["a", "c", "m", "t0", "f0"]);
     assert_eq!(first.imports, ["env.f"]);
     // `c` has its place already; `b` gets a new one. Both are filled by the rest.
     assert_eq!((first.table, first.places, first.data), (Some(3), vec![], 1));
-    let rest = seen(&halves.rest);
+    let rest = seen(rest);
     assert_eq!((rest.functions, rest.direct, rest.indirect), (3, 2, 0));
-    assert_eq!(
-        rest.imports,
-        ["env.f", &format!("{FIRST}.f0"), &format!("{FIRST}.m"), &format!("{FIRST}.t0")]
-    );
+    assert_eq!(rest.imports, from_first(&["f0", "m", "t0"]));
     assert_eq!((rest.exports, rest.places, rest.data), (vec![], vec![1], 0));
 }
 
 #[test]
-fn a_first_half_with_everything_leaves_nothing_to_the_rest() {
+fn parts_beside_the_first_find_each_other_through_the_table_whichever_comes_first() {
+    // `b` and `c` in parts of their own, `d` in the rest: `a` calls `b`, `d` calls `a`.
     let wasm = module(|_| {});
-    let halves = Module::read(&wasm).unwrap().split(&(1..5).collect()).unwrap();
-    let (whole, first, rest) = (seen(&wasm), seen(&halves.first), seen(&halves.rest));
+    let sets = [BTreeSet::from([1]), BTreeSet::from([2]), BTreeSet::from([1, 3])];
+    let parts = Module::read(&wasm).unwrap().split(&sets).unwrap();
+    let all: Vec<Seen> = parts.iter().map(|part| seen(part)).collect();
+    assert_eq!(all.iter().map(|part| part.functions).collect::<Vec<_>>(), [2, 1, 1, 1]);
+    // Only the rest calls into the first part, so only it imports a function from there.
+    assert_eq!(all[1].imports, from_first(&["m", "t0"]));
+    assert_eq!(all[2].imports, from_first(&["m", "t0"]));
+    assert_eq!(all[3].imports, from_first(&["f0", "m", "t0"]));
+    // Each fills its own places: `b` the new one, `c` the one that it had.
+    assert_eq!(
+        [&all[0].places, &all[1].places, &all[2].places, &all[3].places],
+        [&vec![], &vec![2], &vec![1], &vec![]]
+    );
+}
+
+#[test]
+fn a_first_part_with_everything_leaves_nothing_to_the_rest() {
+    let wasm = module(|_| {});
+    let parts = Module::read(&wasm).unwrap().split(&[(1..5).collect()]).unwrap();
+    let (whole, first, rest) = (seen(&wasm), seen(&parts[0]), seen(&parts[1]));
     assert_eq!((first.functions, first.direct, first.indirect), (whole.functions, whole.direct, 0));
     assert_eq!((first.places, first.table), (whole.places, whole.table));
     assert_eq!((rest.functions, rest.places), (0, vec![]));
+}
+
+#[test]
+fn what_only_an_export_reaches_is_found() {
+    let wasm = module(|_| {});
+    let module = Module::read(&wasm).unwrap();
+    // `a` calls `b`, and nothing else does; `c` stands in the table, where anybody may call it.
+    assert_eq!(module.only_reached_by(&["a"]).unwrap(), BTreeSet::from([1, 2]));
+    assert_eq!(module.only_reached_by(&["c"]).unwrap(), BTreeSet::new());
+    assert!(module.only_reached_by(&["x"]).unwrap_err().to_string().contains("`x`"));
 }
 
 #[test]

@@ -29,9 +29,9 @@ pub(super) struct Package {
     pub(super) source: String,
     pub(super) out: String,
     pub(super) wasm: String,
-    /// The same in two halves.
-    pub(super) first: String,
-    pub(super) rest: String,
+    /// The file of a part of it, and the names of the parts: the first, one per wire, what reads answers, the rest.
+    pub(super) part: String,
+    pub(super) parts: Vec<String>,
     pub(super) glue: String,
     pub(super) inner: Vec<String>,
     /// Scripts that `import()` loads when they are needed: an app's first load does not have them.

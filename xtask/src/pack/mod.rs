@@ -8,9 +8,9 @@ mod cache;
 mod compile;
 mod contents;
 mod files;
-mod halves;
 mod licences;
 mod manifest;
+mod parts;
 mod sbom;
 mod scripts;
 mod sizes;
@@ -120,16 +120,18 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
         })?;
         files.add(name, fs::read(made.join("out.js"))?)?;
     }
-    let parts = files.take_scripts();
+    let scripts = files.take_scripts();
     let named = [&manifest.package.inner[..], &manifest.package.deferred].concat();
     let entries = files.entries(&named)?;
-    let joined = cache.make("join", (&lock, &parts, &entries), |folder| join(&parts, &entries, folder))?;
+    let joined =
+        cache.make("join", (&lock, &scripts, &entries), |folder| join(&scripts, &entries, folder))?;
     let facade = joined.join("out");
     files.add_folder(&facade, "")?;
-    let inputs = (fs::read(&wasm)?, include_str!("first-request.mjs"), include_str!("halves.rs"), &files.0);
-    let split = cache.make("halves", inputs, |folder| halves::split(&wasm, &facade, folder))?;
-    for (half, name) in [(halves::FIRST, &manifest.package.first), (halves::REST, &manifest.package.rest)] {
-        files.add(name, fs::read(split.join(half))?)?;
+    let names = &manifest.package.parts;
+    let inputs = (fs::read(&wasm)?, include_str!("trace.mjs"), include_str!("parts.rs"), names, &files.0);
+    let split = cache.make("parts", inputs, |folder| parts::split(&wasm, &facade, names, folder))?;
+    for name in names {
+        files.add(&parts::file_of(&manifest.package.part, name), fs::read(split.join(name))?)?;
     }
     files.check()?;
     let folder = out.map_or_else(|| root().join(&manifest.package.out), Path::to_path_buf);

@@ -5,18 +5,18 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::Built;
 use super::manifest::{Budget, MANIFEST};
 use super::scripts::esbuild;
+use super::{Built, parts};
 use crate::run::{command, read, root};
 
 /// The sizes of the package: of every file, and of what a page loads.
 pub struct Sizes {
     files: Vec<(String, Size)>,
     entry: String,
-    /// Script and wasm: until the first request leaves, and afterwards.
-    first: [Size; 2],
-    deferred: [Size; 2],
+    /// What a page with one wire, the largest, loads, script and wasm: until the first request leaves; until the first text
+    /// can be read; afterwards, other wires included.
+    stages: [(&'static str, [Size; 2]); 3],
     budget: [usize; 2],
     own_std: bool,
 }
@@ -24,6 +24,8 @@ pub struct Sizes {
 /// Bytes: uncompressed, after gzip -9, after brotli -11.
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Size(usize, usize, usize);
+
+const NOTHING: Size = Size(0, 0, 0);
 
 impl Size {
     fn with(self, other: Self) -> Self {
@@ -59,12 +61,23 @@ impl Built {
             let found = files.iter().find(|(known, _)| known == name);
             found.map(|(_, size)| *size).with_context(|| format!("the package has no {name}"))
         };
-        let halves = (size_of(&self.manifest.package.first)?, size_of(&self.manifest.package.rest)?);
+        let parts = &self.manifest.package.parts;
+        let parts = parts.iter().map(|name| size_of(&parts::file_of(&self.manifest.package.part, name)));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let [begin, wires @ .., answer, rest] = parts.as_slice() else {
+            bail!("{MANIFEST} names too few parts")
+        };
+        let mut wires = wires.to_vec();
+        wires.sort_by_key(|size| size.2);
+        let largest = wires.pop().unwrap_or(NOTHING);
         // A budget for an entry that is not there would never be exceeded.
         entries.keys().try_for_each(|name| size_of(name).map(drop))?;
         Ok(Sizes {
-            first: [at_once, halves.0],
-            deferred: [later, halves.1],
+            stages: [
+                ("first", [at_once, begin.with(largest)]),
+                ("answer", [NOTHING, *answer]),
+                ("afterwards", [later, wires.into_iter().fold(*rest, Size::with)]),
+            ],
             files,
             entry: entry.clone(),
             budget: [*first, *everything],
@@ -76,8 +89,8 @@ impl Built {
 impl Sizes {
     /// What a page loads until its first request leaves, and in all, in bytes after brotli.
     pub(super) fn totals(&self) -> [usize; 2] {
-        let sum = |parts: [Size; 2]| parts[0].2 + parts[1].2;
-        [sum(self.first), sum(self.first) + sum(self.deferred)]
+        let sums = self.stages.map(|(_, [script, wasm])| script.2 + wasm.2);
+        [sums[0], sums.iter().sum()]
     }
 
     /// Formats the table for people.
@@ -88,15 +101,14 @@ impl Sizes {
             text.push_str(&line(name, *size));
         }
         text.push_str(&format!("what a page loads that imports {}\n", self.entry));
-        let [first, deferred] = [self.first, self.deferred].map(|[script, wasm]| script.with(wasm));
-        for (name, [script, wasm], both) in
-            [("first", self.first, first), ("deferred", self.deferred, deferred)]
-        {
+        let mut everything = NOTHING;
+        for (name, [script, wasm]) in self.stages {
             text.push_str(&line(&format!("{name}: script, minified"), script));
             text.push_str(&line(&format!("{name}: wasm"), wasm));
-            text.push_str(&line(name, both));
+            text.push_str(&line(name, script.with(wasm)));
+            everything = everything.with(script).with(wasm);
         }
-        text.push_str(&line("everything", first.with(deferred)));
+        text.push_str(&line("everything", everything));
         text
     }
 
@@ -132,8 +144,11 @@ mod tests {
         let sizes = |first, everything| Sizes {
             files: Vec::new(),
             entry: "entry/web.js".to_owned(),
-            first: [Size(30, 20, 10), Size(300, 200, 100)],
-            deferred: [Size(3, 2, 1), Size(60, 50, 40)],
+            stages: [
+                ("first", [Size(30, 20, 10), Size(300, 200, 100)]),
+                ("answer", [NOTHING, Size(20, 15, 10)]),
+                ("afterwards", [Size(3, 2, 1), Size(40, 35, 30)]),
+            ],
             budget: [first, everything],
             own_std: true,
         };

@@ -1,0 +1,157 @@
+// @ts-check
+// An instance of which parts are still missing. What is called in it may enter what is not there; nobody can know before.
+// Then the call is undone (the memory is put back as it was) and made again when the next part is there. So a missing part
+// costs time and nothing else. Until everything is there, the only thing that happens is that a run begins, sends its first
+// request and reads the pieces of the answer: everything else is held back, in its order. For whoever asks meanwhile (a
+// checkpoint, a letter, a setting), the run has not begun yet.
+
+import { AgentError, complain, fromEngine } from "../shared.js";
+
+/** @import { Engine } from "./engine.js" */
+/** @import { Bound, Calls } from "./glue.js" */
+
+/** What a call throws that was undone. */
+export const MISSING = new AgentError({ code: "internal", message: "a part of the engine is not there yet", retryable: true });
+
+export class Gaps {
+  /** @param {Engine} engine @param {Bound} bound */
+  constructor(engine, bound) {
+    this.engine = engine;
+    this.bound = bound;
+    /** The calls, each of which may be undone. */
+    this.calls = /** @type {Calls} */ (/** @type {unknown} */ (Object.fromEntries(Object.entries(bound.calls).map(([name, call]) => [name, this.#undoable(/** @type {(...given: any[]) => unknown} */ (call))]))));
+    /** How many parts the instance has. */
+    this.added = engine.parts.others.length;
+    /** What waits, in its order. @type {(() => void)[]} */
+    this.held = [];
+    /** What the piece of work in progress wants to do later. @type {(() => void)[] | undefined} */
+    this.again = undefined;
+    /** Whether the call in progress asked the host for what only a whole engine may have. */
+    this.missed = false;
+    /** What must be there beside the parts. */
+    this.loads = 0;
+    this.memory = new Uint8Array();
+    /** @type {Promise<void> | undefined} */
+    this.loading = undefined;
+    /** @type {(() => void)[]} */
+    this.waiting = [];
+  }
+
+  // ---- calls
+
+  /** @template {(...given: any[]) => unknown} F @param {F} call */
+  #undoable(call) {
+    return (/** @type {Parameters<F>} */ ...given) => {
+      const values = this.#save();
+      this.missed = false;
+      try {
+        const result = call(...given);
+        if (!this.missed) return result;
+      } catch (error) {
+        // A call of what is not there is a trap.
+        if (!this.missed && !(error instanceof WebAssembly.RuntimeError)) throw error;
+      }
+      this.#putBack(values);
+      throw MISSING;
+    };
+  }
+
+  #save() {
+    const now = new Uint8Array(this.bound.memory.buffer);
+    if (this.memory.length !== now.length) this.memory = new Uint8Array(now.length);
+    this.memory.set(now);
+    return this.bound.globals.map(({ value }) => value);
+  }
+
+  /** @param {unknown[]} values */
+  #putBack(values) {
+    new Uint8Array(this.bound.memory.buffer).set(this.memory);
+    this.bound.globals.forEach((global, i) => {
+      if (global.value !== values[i]) global.value = values[i];
+    });
+  }
+
+  /** Refuses what the engine asks the host for. @returns {undefined} */
+  refuse() {
+    this.missed = true;
+  }
+
+  // ---- what waits
+
+  /** Whether something waits that must come first. */
+  get isHeld() {
+    return this.again === undefined && this.held.length > 0;
+  }
+
+  /** Does something once more is there. @param {() => void} work */
+  hold(work) {
+    (this.again ?? this.held).push(work);
+    this.load();
+  }
+
+  /** Everything is there only when this is, too. @param {Promise<unknown>} loading */
+  alsoNeeds(loading) {
+    this.loads++;
+    loading.then(() => (this.loads--, this.#goOn()), (error) => this.engine.discard(fromEngine(error)));
+  }
+
+  /** Waits until everything is there. @returns {Promise<void>} */
+  whole() {
+    return new Promise((resolve, reject) => {
+      if (this.engine.gaps !== this) return resolve();
+      this.waiting.push(() => (this.engine.dead ? reject(this.engine.failure) : resolve()));
+      this.load();
+    });
+  }
+
+  /** Loads everything. What nobody has waited for may fail: it is loaded again as soon as somebody does. */
+  load() {
+    this.loading ??= this.#load();
+  }
+
+  async #load() {
+    const { parts } = this.engine;
+    try {
+      await undefined;
+      while (!this.engine.dead && this.engine.gaps === this) {
+        for (; this.added < parts.others.length; this.added++) this.bound.add(/** @type {WebAssembly.Module} */ (parts.others[this.added]));
+        this.#goOn();
+        if (parts.isWhole) return;
+        await parts.more();
+      }
+    } catch (error) {
+      if (this.held.length > 0 || this.waiting.length > 0) this.engine.discard(fromEngine(error));
+    } finally {
+      this.loading = undefined;
+    }
+  }
+
+  /** Does what waits, as far as it can be done now. */
+  #goOn() {
+    const { engine } = this;
+    const isWhole = engine.parts.isWhole && this.added === engine.parts.others.length && this.loads === 0;
+    // What was asked meanwhile is told first: it came before the end of the answer, which has not been read yet.
+    if (isWhole) engine.complete();
+    for (let work; !engine.dead && (work = this.held.shift()); ) {
+      this.again = [];
+      try {
+        work();
+      } catch (error) {
+        complain("turnwheel: what waited for the engine failed", error);
+      }
+      const { again } = this;
+      this.again = undefined;
+      if (again.length === 0) continue;
+      this.held.unshift(...again);
+      return;
+    }
+    engine.pollAll();
+    if (isWhole) this.end();
+  }
+
+  /** Everything is there, or the instance is dead. */
+  end() {
+    this.held = [];
+    for (const settle of this.waiting.splice(0)) settle();
+  }
+}

@@ -1,0 +1,170 @@
+// Prints which functions of the engine each part of it needs: `node trace.mjs FACADE TRACED`, where FACADE is the folder of the
+// joined scripts and TRACED a module whose functions note that they were entered. `first` is what runs until a request has
+// left, whatever the wire; a wire's own part is what only that wire needs for it; `answer` is what then reads the pieces of an
+// answer, on any wire.
+//
+// Whatever is not here is not wrong: a run that enters what is not there yet waits for it (boundary/gaps.js).
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [facade, traced] = process.argv.slice(2);
+const { Agent, anthropic, gemini, openai, openaiCompatible, openaiResponses, tool, use } = await import(pathToFileURL(join(facade, "slim.js")).href);
+
+const ENTERED = "entered:";
+/** The exports of the newest instance; each request has its own. @type {Record<string, any>} */
+let newest = {};
+const { Instance } = WebAssembly;
+WebAssembly.Instance = /** @type {any} */ (function (module, imports) {
+  const instance = new Instance(module, imports);
+  newest = instance.exports;
+  return instance;
+});
+const module = new WebAssembly.Module(readFileSync(traced));
+use(() => module);
+
+const image = { type: "image", data: "aGk=", mimeType: "image/png" };
+const call = { type: "tool_call", callId: "c1", toolName: "weather", arguments: { city: "Oslo" } };
+const weather = tool({
+  name: "weather", description: "The weather\nin a city.", requiresApproval: true,
+  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  execute: () => "rain",
+});
+const search = tool({
+  name: "search", description: "Searches.",
+  parameters: {
+    type: "object", additionalProperties: false, required: ["query"], $defs: { day: { type: "string", format: "date" } },
+    properties: {
+      query: { type: "string", minLength: 1, description: "é \"quoted\"\n" }, limit: { type: "integer", minimum: 1, maximum: 1.5e3, default: 10 },
+      tags: { type: "array", items: { enum: ["a", "b", null, 1, false] } }, day: { $ref: "#/$defs/day" }, either: { anyOf: [{ type: "null" }, { const: {} }] },
+    },
+  },
+  execute: () => ({}),
+});
+const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, total: 2 };
+const history = (provider) => [
+  { role: "user", content: [{ type: "text", text: "é \"quoted\"" }, image] },
+  { role: "assistant", content: [{ type: "text", text: "I look." }, call], provider, model: "m", usage, stopReason: "tool_use" },
+  { role: "tool_result", callId: "c1", toolName: "weather", content: [{ type: "text", text: "rain" }], isError: false },
+  { role: "assistant", content: [{ type: "text", text: "Rain." }], provider, model: "m", usage, stopReason: "stop" },
+];
+
+const clock = tool({ name: "clock", description: "The time.", parameters: { type: "object" }, execute: () => "12" });
+
+/** Options of an agent, for a model of this provider. */
+const AGENTS = [
+  () => ({}),
+  () => ({ systemPrompt: "Be brief.\n", tools: [weather], approval: { mode: "smart" }, steering: { when: "immediate" } }),
+  (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
+  () => ({ systemPrompt: "x", tools: [clock], approveTool: () => true }),
+  () => ({ tools: [clock] }),
+  () => ({ tools: [weather, clock], approveTool: () => true, approval: { mode: "enabled" }, steering: { when: "after_tool", inFlight: "finish" } }),
+  () => ({ systemPrompt: "", tools: [search], streamOptions: { topP: 1, toolChoice: { toolName: "search" }, parallelToolCalls: false, reasoning: "high", cache: "auto", stop: ["."], body: { seed: 1.5, list: [true, null, -3, 1e21] } } }),
+  () => ({ timeouts: { totalMs: 60_000, firstChunkMs: 10_000 }, retry: { maxAttempts: 3 }, maxTurns: 5 }),
+];
+const INPUTS = [["One.", "Two."], "x".repeat(5000), "What is the weather in Oslo? é\n", { role: "user", content: [{ type: "text", text: "And this?" }, image] }];
+/** Models, by the wire that they speak. @type {[wire: string, provider: string, make: (id: string, options: object) => object][]} */
+const MODELS = [
+  ["openai-chat", "openai", openai],
+  ["openai-chat", "openrouter", (id, options) => openaiCompatible(id, { server: "openrouter", ...options })],
+  ["openai-chat", "own", (id, options) => openaiCompatible(id, { baseUrl: "http://127.0.0.1:9/v1", ...options })],
+  ["openai-chat", "ollama", (id, options) => openaiCompatible(id, { server: "ollama", ...options })],
+  ["openai-responses", "openai", openaiResponses],
+  ["anthropic", "anthropic", (id, options) => anthropic(id, { dangerouslyAllowBrowser: true, ...options })],
+  ["gemini", "gemini", gemini],
+];
+
+const chunk = (delta) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: null }], usage: null });
+const item = { id: "m", type: "message", status: "in_progress", role: "assistant", content: [] };
+const reasoning = { id: "rs", type: "reasoning", summary: [] };
+const part = (parts) => ({ candidates: [{ content: { parts, role: "model" }, index: 0 }], usageMetadata: { promptTokenCount: 4, totalTokenCount: 4 }, modelVersion: "m", responseId: "r" });
+const TEXTS = ["Hé \"l\"\n", "lo"];
+const LAST = ".";
+
+/** What comes in of an answer before it ends, by wire: text, thinking, the beginning of a call, more text. @type {Record<string, object[]>} */
+const ANSWERS = {
+  "openai-chat": [
+    chunk({ role: "assistant", content: "" }), chunk({ reasoning_content: "hm" }), chunk({ reasoning: "hm" }), ...TEXTS.map((content) => chunk({ content })),
+    chunk({ tool_calls: [{ index: 0, id: "c1", type: "function", function: { name: "weather", arguments: "" } }] }), chunk({ tool_calls: [{ index: 0, function: { arguments: '{"ci' } }] }), chunk({ content: LAST }),
+  ],
+  "openai-responses": [
+    { type: "response.created", response: { id: "r", status: "in_progress", output: [] } }, { type: "response.in_progress", response: { id: "r", status: "in_progress", output: [] } },
+    { type: "response.output_item.added", output_index: 0, item: reasoning }, { type: "response.reasoning_summary_part.added", item_id: "rs", output_index: 0, summary_index: 0, part: { type: "summary_text", text: "" } },
+    { type: "response.reasoning_summary_text.delta", item_id: "rs", output_index: 0, summary_index: 0, delta: "hm" }, { type: "response.output_item.done", output_index: 0, item: { ...reasoning, summary: [{ type: "summary_text", text: "hm" }] } },
+    { type: "response.output_item.added", output_index: 1, item }, { type: "response.content_part.added", item_id: "m", output_index: 1, content_index: 0, part: { type: "output_text", text: "", annotations: [] } },
+    ...[...TEXTS, LAST].map((delta) => ({ type: "response.output_text.delta", item_id: "m", output_index: 1, content_index: 0, delta })),
+  ],
+  anthropic: [
+    { type: "message_start", message: { id: "m", type: "message", role: "assistant", model: "m", content: [], stop_reason: null, usage: { input_tokens: 3, output_tokens: 1 } } }, { type: "ping" },
+    { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "", signature: "" } }, { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "hm" } },
+    { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: "abc" } }, { type: "content_block_stop", index: 0 },
+    { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } }, ...TEXTS.map((text) => ({ type: "content_block_delta", index: 1, delta: { type: "text_delta", text } })), { type: "content_block_stop", index: 1 },
+    { type: "content_block_start", index: 2, content_block: { type: "tool_use", id: "c1", name: "weather", input: {} } }, { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: '{"ci' } },
+    { type: "content_block_start", index: 3, content_block: { type: "text", text: "" } }, { type: "content_block_delta", index: 3, delta: { type: "text_delta", text: LAST } },
+  ],
+  gemini: [part([{ text: "hm", thought: true }]), ...[...TEXTS, LAST].map((text) => part([{ text }]))],
+};
+const frame = (data) => new TextEncoder().encode(`${data.type ? `event: ${data.type}\n` : ""}data: ${JSON.stringify(data)}\n\n`);
+
+/** The functions that were entered until a request left, and until pieces of an answer had been read, by wire. */
+const sent = new Map(MODELS.map(([wire]) => [wire, new Set()]));
+const read = new Map(MODELS.map(([wire]) => [wire, new Set()]));
+
+for (const [wire, provider, make] of MODELS) {
+  for (const options of AGENTS) {
+    for (const input of INPUTS) await request(wire, make, options(provider), input);
+  }
+  await answer(wire, make);
+}
+const wires = [...sent.values()];
+// What one wire needs for a request and another for an answer is not that wire's own.
+const isShared = (each, wire) => [...sent, ...read].some(([other, entered]) => other !== wire && entered.has(each));
+const first = new Set([...sent].flatMap(([wire, entered]) => [...entered].filter((each) => isShared(each, wire))));
+const own = [...sent].map(([wire, entered]) => [wire, [...entered].filter((each) => !first.has(each))]);
+const ordered = (numbers) => [...numbers].sort((a, b) => a - b);
+const answering = [...new Set([...read.values()].flatMap((entered) => [...entered]))].filter((each) => !wires.some((entered) => entered.has(each)));
+console.log(JSON.stringify({ first: ordered(first), ...Object.fromEntries(own.map(([wire, numbers]) => [wire, ordered(numbers)])), answer: ordered(answering) }));
+
+/** Adds what was entered in the newest instance. @param {Set<number>} entered */
+function take(entered) {
+  for (const [name, flag] of Object.entries(newest)) if (name.startsWith(ENTERED) && flag.value === 1) entered.add(Number(name.slice(ENTERED.length)));
+}
+
+/** Sends a first request, and notes what ran before it left. */
+async function request(wire, make, options, input) {
+  let isSent = false;
+  const fetch = async () => {
+    if (!isSent) take(sent.get(wire));
+    isSent = true;
+    throw new Error("enough");
+  };
+  const agent = new Agent({ ...options, isolate: true, model: make("m", { apiKey: "not-a-real-key", fetch }), retry: { maxAttempts: 1 } });
+  const { error } = await agent.prompt(input).result;
+  if (!isSent) throw new Error(`no request was sent: ${error?.message}`);
+}
+
+/** Reads pieces of an answer, one at a time, and notes what ran until all were delivered. */
+async function answer(wire, make) {
+  const frames = ANSWERS[wire];
+  const body = new TransformStream();
+  const writer = body.writable.getWriter();
+  const fetch = async () => new Response(body.readable, { headers: { "content-type": "text/event-stream" } });
+  const agent = new Agent({ isolate: true, model: make("m", { apiKey: "not-a-real-key", fetch }), systemPrompt: "Be brief.", tools: [weather], retry: { maxAttempts: 1 } });
+  let isRead = false;
+  const all = new Promise((resolve) => agent.subscribe(({ type, delta }) => {
+    if (type === "message_update" && delta.type === "text" && delta.delta === LAST) resolve((isRead = true));
+  }));
+  const run = agent.prompt("Hello");
+  run.result.then(({ error }) => isRead || Promise.reject(new Error(`an answer was not read: ${error?.message}`)));
+  for (const [i, data] of frames.entries()) {
+    // Networks cut where they like.
+    const bytes = frame(data);
+    const cut = i % 2 === 0 ? bytes.length : bytes.length >> 1;
+    await writer.write(bytes.slice(0, cut));
+    if (cut < bytes.length) await writer.write(bytes.slice(cut));
+  }
+  await all;
+  take(read.get(wire));
+  run.abort("enough");
+  await run.result;
+}
