@@ -6,7 +6,7 @@ use crate::words::event::AgentEvent;
 
 /// The spans of a run: none.
 #[derive(Default)]
-pub(in crate::driver) struct Spans;
+pub(in crate::driver) struct Spans {}
 
 /// Nothing was entered.
 pub(in crate::driver) struct Entered;
