@@ -92,7 +92,7 @@ test("the parts of a stream, and its text", async () => {
   const { stream } = await agent().stream({ prompt: "Go" });
   const types = [];
   for await (const part of stream) types.push(part.type);
-  assert.deepEqual(types.filter((type, i) => type !== types[i - 1]), ["start", "start-step", "text-start", "text-delta", "text-end", "tool-input-start", "tool-input-delta", "tool-call", "tool-result", "finish-step", "start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"]);
+  assert.deepEqual(types.filter((type, i) => type !== types[i - 1]), ["start", "start-step", "text-start", "text-delta", "tool-input-start", "tool-input-delta", "text-end", "tool-call", "tool-result", "finish-step", "start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"]);
   let all = "";
   for await (const piece of (await agent().stream({ prompt: "Go" })).textStream) all += piece;
   assert.equal(all, "one twothree");
