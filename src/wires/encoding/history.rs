@@ -13,6 +13,8 @@ pub(crate) struct EncodedHistory {
     model: Option<Rc<str>>,
     text: String,
     entries: Vec<EncodedMessage>,
+    /// How many of them refer to images or files by their addresses.
+    links: usize,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,7 @@ impl EncodedHistory {
     ) -> usize {
         if self.model.as_ref() != Some(model) {
             self.entries.clear();
+            self.links = 0;
             self.model = Some(model.clone());
         }
         let (mut common, mut replaced) = (0, 0);
@@ -114,7 +117,7 @@ impl EncodedHistory {
             common += 1;
             replaced += 1;
         }
-        self.entries.truncate(common);
+        self.links -= self.entries.drain(common..).filter(|entry| entry.has_links).count();
         self.text.truncate(self.entries.last().map_or(0, |entry| entry.end));
         let mut carried = self.carried();
         let new = messages.get(common..).unwrap_or_default();
@@ -122,6 +125,7 @@ impl EncodedHistory {
             append(message, &mut carried, &mut self.text);
             let (end, carried) = (self.text.len(), carried.clone());
             let (message, has_links) = (message.clone(), message.has_links());
+            self.links += usize::from(has_links);
             self.entries.push(EncodedMessage { message, end, carried, has_links });
         }
         replaced + new.len()
@@ -161,6 +165,7 @@ impl EncodedHistory {
                 }
             }
             let (message, has_links) = (message.clone(), message.has_links());
+            self.links = self.links + usize::from(has_links) - usize::from(old.has_links);
             *old = EncodedMessage { message, end: is, carried, has_links };
         }
         fits
@@ -174,7 +179,7 @@ impl EncodedHistory {
     /// Whether the text refers to images or files by their addresses.
     #[inline(never)]
     pub(crate) fn has_links(&self) -> bool {
-        self.entries.iter().any(|entry| entry.has_links)
+        self.links > 0
     }
 
     /// Returns what is carried after the last message.
