@@ -414,7 +414,7 @@ test("the package's own tests pass with parts, each of them with parts that are 
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   for (const [how, names] of /** @type {[string, string[]][]} */ ([["anew", files], ["parts", patient]])) {
     const here = (/** @type {string} */ name) => fileURLToPath(new URL(`${name}.test.mjs`, import.meta.url));
-    const { status, stdout } = spawnSync(process.execPath, ["--test", "--test-reporter=dot", ...names.map(here)], { env: { ...env, TURNWHEEL_LOAD: how }, encoding: "utf8" });
+    const { status, stdout } = spawnSync(process.execPath, ["--test", "--test-reporter=dot", ...names.map(here)], { env: { ...env, TURNWHEEL_LOAD: how }, encoding: "utf8", timeout: 200_000 });
     assert.equal(status, 0, stdout);
   }
 });

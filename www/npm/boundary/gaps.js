@@ -35,6 +35,8 @@ export class Gaps {
     this.loading = undefined;
     /** @type {(() => void)[]} */
     this.waiting = [];
+    /** Who waits until nothing else does. @type {(() => void)[]} */
+    this.flowing = [];
   }
 
   // ---- calls
@@ -104,6 +106,16 @@ export class Gaps {
     });
   }
 
+  /** Waits until nothing else waits. @returns {Promise<void>} */
+  flows() {
+    return new Promise((resolve) => void this.flowing.push(resolve));
+  }
+
+  /** Lets those go on that would only add to what waits. */
+  #flow() {
+    if (!this.isHeld) for (const resolve of this.flowing.splice(0)) resolve();
+  }
+
   /** Loads everything. What nobody has waited for may fail: it is loaded again as soon as somebody does. */
   load() {
     this.loading ??= this.#load();
@@ -147,11 +159,13 @@ export class Gaps {
     }
     engine.pollAll();
     if (isWhole) this.end();
+    else this.#flow();
   }
 
   /** Everything is there, or the instance is dead. */
   end() {
     this.held = [];
     for (const settle of this.waiting.splice(0)) settle();
+    this.#flow();
   }
 }

@@ -144,6 +144,9 @@ async function drain(intake) {
     const { done, value } = await read.call(reader);
     if (done) return true;
     if (!intake.take(value)) return false;
+    // Nobody reads ahead while what came cannot be read yet: a server could fill the memory.
+    const { gaps } = intake.run.engineRun.engine;
+    if (gaps?.isHeld) await gaps.flows();
   }
 }
 
