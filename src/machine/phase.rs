@@ -39,6 +39,21 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    /// Returns the name of the phase.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Phase::Idle => "idle",
+            Phase::Choosing { .. } => "choosing",
+            Phase::Preparing { .. } => "preparing",
+            Phase::Compacting { .. } => "compacting",
+            Phase::Inferring(_) => "inferring",
+            Phase::Dispatching(_) => "dispatching",
+            Phase::Polling { .. } => "polling",
+            Phase::Closing { .. } => "closing",
+            Phase::Ended { .. } => "ended",
+        }
+    }
+
     /// Whether the turn has no complete answer yet.
     pub(super) fn is_before_answer(&self) -> bool {
         match self {
@@ -140,7 +155,7 @@ pub(crate) struct StoredAnswer {
 impl LoopState {
     /// Whether a reply fits: either it is of the kind that its effect is waited for, or nothing waits for its
     /// effect any more. A reply to an effect that was never started fits nowhere.
-    pub(super) fn fits(&self, id: EffectId, reply: &Reply) -> bool {
+    pub(crate) fn fits(&self, id: EffectId, reply: &Reply) -> bool {
         let is_hook = matches!(reply, Reply::Hook(_));
         let is_poll = matches!(reply, Reply::Polled(_));
         let is_sleep = matches!(reply, Reply::Slept);

@@ -106,6 +106,27 @@ impl FromJson for Budget {
     }
 }
 
+impl ToJson for Budget {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        if let Some(usd) = self.usd {
+            write_cost(usd, object.key("usd"));
+        }
+        object.optional("tokens", &self.tokens).optional("toolCalls", &self.tool_calls);
+        object.optional("turns", &self.turns).optional("ms", &self.ms);
+        write_cost(Cost::from(self.warn_at) * 10_000_000_000, object.key("warnAt"));
+        object.field("onExceed", match self.on_exceed {
+            OnExceed::Stop => "stop",
+            OnExceed::WrapUp => "wrap_up",
+        });
+        object.field("scope", match self.scope {
+            BudgetScope::Run => "run",
+            BudgetScope::Agent => "agent",
+        });
+        object.end();
+    }
+}
+
 /// What was used of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
@@ -180,6 +201,17 @@ pub(crate) struct Books {
     pub(crate) began: u64,
 }
 
+impl Books {
+    /// What was used, and what the calls in progress are expected to use.
+    pub(crate) fn totals(&self) -> (Spent, Spent) {
+        (self.spent, self.reserved)
+    }
+
+    pub(crate) fn set_totals(&mut self, (spent, reserved): (Spent, Spent)) {
+        (self.spent, self.reserved) = (spent, reserved);
+    }
+}
+
 /// A budget and what was used of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
@@ -192,6 +224,47 @@ pub(crate) struct Account {
 /// The budgets that a run shares with the runs around it.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts(pub(crate) Vec<Account>);
+
+impl Accounts {
+    pub(crate) fn books(&self) -> impl Iterator<Item = &Rc<RefCell<Books>>> {
+        self.0.iter().map(|account| &account.books)
+    }
+}
+
+impl ToJson for Account {
+    fn write_json(&self, out: &mut String) {
+        let books = self.books.borrow();
+        let mut object = ObjectWriter::new(out);
+        object.field("budget", &self.budget).field("earlier", &self.earlier);
+        object.field("spent", &books.spent).field("reserved", &books.reserved).field("began", &books.began);
+        object.end();
+    }
+}
+
+impl FromJson for Account {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let spent = |key: &str| value.get(key).map_or(Ok(Spent::default()), Spent::from_json);
+        let began = value.number_at("began").unwrap_or_default();
+        let books = Books { spent: spent("spent")?, reserved: spent("reserved")?, began };
+        Ok(Account {
+            budget: Budget::from_json(value.get("budget").unwrap_or(&Value::Null))?,
+            books: Rc::new(RefCell::new(books)),
+            earlier: spent("earlier")?,
+        })
+    }
+}
+
+impl ToJson for Accounts {
+    fn write_json(&self, out: &mut String) {
+        self.0.write_json(out);
+    }
+}
+
+impl FromJson for Accounts {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        Ok(Accounts(Vec::from_json(value)?))
+    }
+}
 
 /// A limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
