@@ -58,9 +58,7 @@ impl EffectNames {
             Effect::Infer { .. } => "model".to_owned(),
             Effect::Compact { .. } => "compact".to_owned(),
             Effect::Hook(call) => hook_name(state, call),
-            Effect::Approve(request) => {
-                ["approve/", &place_of(state, &request.call_id)].concat()
-            }
+            Effect::Approve(request) => ["approve/", &place_of(state, &request.call_id)].concat(),
             Effect::Execute { call_id, .. } => tool_name(state, call_id),
             Effect::Poll(Queue::FollowUp) => "follow_up".to_owned(),
             Effect::Poll(_) => "queue".to_owned(),

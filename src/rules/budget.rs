@@ -115,14 +115,20 @@ impl ToJson for Budget {
         object.optional("tokens", &self.tokens).optional("toolCalls", &self.tool_calls);
         object.optional("turns", &self.turns).optional("ms", &self.ms);
         write_cost(Cost::from(self.warn_at) * 10_000_000_000, object.key("warnAt"));
-        object.field("onExceed", match self.on_exceed {
-            OnExceed::Stop => "stop",
-            OnExceed::WrapUp => "wrap_up",
-        });
-        object.field("scope", match self.scope {
-            BudgetScope::Run => "run",
-            BudgetScope::Agent => "agent",
-        });
+        object.field(
+            "onExceed",
+            match self.on_exceed {
+                OnExceed::Stop => "stop",
+                OnExceed::WrapUp => "wrap_up",
+            },
+        );
+        object.field(
+            "scope",
+            match self.scope {
+                BudgetScope::Run => "run",
+                BudgetScope::Agent => "agent",
+            },
+        );
         object.end();
     }
 }

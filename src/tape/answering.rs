@@ -7,9 +7,7 @@ use std::rc::Rc;
 use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
 use crate::host::config::{Rules, ToolExecutionPolicy};
 use crate::host::tool::{ApprovalNeed, ToolSpec};
-use crate::rules::policy::{
-    DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict,
-};
+use crate::rules::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
 use crate::rules::retry::{RetryStrategy, RetryVerdict};
 use crate::words::error::ErrorInfo;
 use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
@@ -117,7 +115,9 @@ pub(super) fn answer(rules: &mut Rules, values: &Value, answers: &Rc<Answers>) {
     let has = |kind: &str| !count(kind).is_empty();
     let own = answers.clone();
     rules.convert_to_llm = has("convertToLlm").then_some(Rc::new(move |message: &AgentMessage| {
-        let answer = own.take("convertToLlm", 0, |asked| { asked.field("message", message); });
+        let answer = own.take("convertToLlm", 0, |asked| {
+            asked.field("message", message);
+        });
         failed(&answer)?;
         read_shown(message, &answer)
     }));
@@ -129,7 +129,9 @@ pub(super) fn answer(rules: &mut Rules, values: &Value, answers: &Rc<Answers>) {
     }));
     let own = answers.clone();
     rules.validator = has("validator").then_some(Rc::new(move |_: &ToolSpec, call: &ToolCallBlock| {
-        failed(&own.take("validator", 0, |asked| { asked.field("call", call); }))
+        failed(&own.take("validator", 0, |asked| {
+            asked.field("call", call);
+        }))
     }));
     let own = answers.clone();
     rules.result_texts = has("resultTexts").then_some(Rc::new(
@@ -143,15 +145,20 @@ pub(super) fn answer(rules: &mut Rules, values: &Value, answers: &Rc<Answers>) {
     if has_groups(values) {
         let own = answers.clone();
         rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(move |calls: &[ToolCallBlock]| {
-            let answer = own.take("toolExecution", 0, |asked| { asked.field("calls", calls); });
+            let answer = own.take("toolExecution", 0, |asked| {
+                asked.field("calls", calls);
+            });
             failed(&answer)?;
             let place = |place: &Value| usize::try_from(place.as_u64()?).ok();
             let groups = answer.as_array().unwrap_or_default().iter();
-            Ok(groups.map(|group| group.as_array().unwrap_or_default().iter().filter_map(place).collect()).collect())
+            Ok(groups
+                .map(|group| group.as_array().unwrap_or_default().iter().filter_map(place).collect())
+                .collect())
         }));
     }
     if rules.tools.iter().any(|tool| matches!(tool.requires_approval, ApprovalNeed::Depends(_))) {
-        rules.tools = rules.tools.iter().enumerate().map(|(place, tool)| depends(tool, place, answers)).collect();
+        rules.tools =
+            rules.tools.iter().enumerate().map(|(place, tool)| depends(tool, place, answers)).collect();
     }
 }
 
@@ -162,8 +169,7 @@ fn answer_chance(rules: &mut Rules, answers: &Rc<Answers>) {
         answer.as_u64().and_then(|bits| u32::try_from(bits).ok()).unwrap_or_default()
     });
     let own = answers.clone();
-    rules.new_id =
-        Rc::new(move || own.take("id", 0, |_| {}).as_str().unwrap_or_default().to_owned());
+    rules.new_id = Rc::new(move || own.take("id", 0, |_| {}).as_str().unwrap_or_default().to_owned());
     rules.retry = Rc::new(Retry(answers.clone()));
 }
 
@@ -192,8 +198,9 @@ fn depends(tool: &ToolSpec, place: usize, answers: &Rc<Answers>) -> ToolSpec {
     if let ApprovalNeed::Depends(_) = &tool.requires_approval {
         let own = answers.clone();
         tool.requires_approval = ApprovalNeed::Depends(Rc::new(move |arguments: &RawJson| {
-            let answer =
-                own.take("requiresApproval", place, |asked| { asked.field("arguments", arguments); });
+            let answer = own.take("requiresApproval", place, |asked| {
+                asked.field("arguments", arguments);
+            });
             failed(&answer)?;
             Ok(answer.as_bool().unwrap_or(true))
         }));
@@ -249,7 +256,10 @@ fn after_turn(place: usize, answers: &Rc<Answers>) -> Answering<dyn crate::rules
     })
 }
 
-fn before_call(place: usize, answers: &Rc<Answers>) -> Answering<dyn crate::rules::policy::PreDispatchPolicy> {
+fn before_call(
+    place: usize,
+    answers: &Rc<Answers>,
+) -> Answering<dyn crate::rules::policy::PreDispatchPolicy> {
     let own = answers.clone();
     Rc::new(move |call: &mut DispatchCall<'_>| {
         let answer = own.take("preDispatch", place, |asked| {
@@ -270,7 +280,10 @@ fn before_call(place: usize, answers: &Rc<Answers>) -> Answering<dyn crate::rule
     })
 }
 
-fn transformer(place: usize, answers: &Rc<Answers>) -> Answering<dyn crate::rules::policy::ContextTransformer> {
+fn transformer(
+    place: usize,
+    answers: &Rc<Answers>,
+) -> Answering<dyn crate::rules::policy::ContextTransformer> {
     let own = answers.clone();
     Rc::new(move |messages: &[AgentMessage], overflow: bool| -> Result<Transform, String> {
         let answer = own.take("transformContext", place, |asked| {

@@ -50,7 +50,9 @@ pub(super) fn write_run(
         Some(unemitted) => {
             state.write_checkpoint(0, &[], out.key("checkpoint"));
             let mut children = ObjectWriter::new(out.key("children"));
-            state.children.iter().for_each(|(call_id, child)| { children.field(call_id, child); });
+            state.children.iter().for_each(|(call_id, child)| {
+                children.field(call_id, child);
+            });
             children.end();
             out.field("childQuestions", &state.child_questions);
             let mut list = ListWriter::new(out.key("untold"));
@@ -64,7 +66,11 @@ pub(super) fn write_run(
 ///
 /// # Errors
 /// Names what cannot be read.
-pub(super) fn read_run(line: &Value, known: Option<Box<History>>, before: &[AgentMessage]) -> Result<RunStart, String> {
+pub(super) fn read_run(
+    line: &Value,
+    known: Option<Box<History>>,
+    before: &[AgentMessage],
+) -> Result<RunStart, String> {
     let mut context = AgentRunContext::from_json(line.get("run").unwrap_or(&Value::Null))?;
     let number = |key: &str| line.number_at(key).and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
     context.nesting = Nesting { depth: number("depth"), limit: number("limit") };
@@ -82,7 +88,8 @@ pub(super) fn read_run(line: &Value, known: Option<Box<History>>, before: &[Agen
         }
         None => {
             let history = read_knowledge(line, known, messages)?;
-            let letters = |key: &str| line.get(key).map_or(Ok(Vec::new()), |list| read_all(list, Letter::from_json));
+            let letters =
+                |key: &str| line.get(key).map_or(Ok(Vec::new()), |list| read_all(list, Letter::from_json));
             let mut state = LoopState::with_history(context, history, session)
                 .with_queues(letters("steering")?, letters("followUp")?);
             state.options = line.get("options").map(ToJson::to_raw);
@@ -117,11 +124,17 @@ fn write_knowledge(history: &History, is_continued: bool, out: &mut ObjectWriter
     list.end();
 }
 
-fn read_knowledge(line: &Value, known: Option<Box<History>>, messages: Vec<AgentMessage>) -> Result<History, String> {
+fn read_knowledge(
+    line: &Value,
+    known: Option<Box<History>>,
+    messages: Vec<AgentMessage>,
+) -> Result<History, String> {
     if line.flag_at("known") == Some(true) {
         return Ok(History::reuse(known, messages));
     }
-    let Some(shown) = line.get("shown").and_then(Value::as_array) else { return Ok(History::reuse(None, messages)) };
+    let Some(shown) = line.get("shown").and_then(Value::as_array) else {
+        return Ok(History::reuse(None, messages));
+    };
     let conversions = messages.iter().zip(shown).map(|(message, shown)| match shown {
         Value::String(_) => Ok(None),
         shown => read_shown(message, shown).map(Some),

@@ -74,7 +74,9 @@ impl Player {
         waiting.into_iter().for_each(|event| event.write_json(unemitted.item()));
         unemitted.end();
         let mut children = ObjectWriter::new(out.key("children"));
-        state.waiting_children().for_each(|(call_id, child)| { children.field(call_id, child); });
+        state.waiting_children().for_each(|(call_id, child)| {
+            children.field(call_id, child);
+        });
         children.end();
     }
 

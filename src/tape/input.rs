@@ -108,7 +108,8 @@ fn read_reply(state: &LoopState, reply: &Value) -> Result<Reply, String> {
         "chosen" => Reply::Chosen(match error {
             Some(error) => Err(error),
             None => {
-                let messages = reply.get("messages").map(|list| read_known(state.messages(), list)).transpose()?;
+                let messages =
+                    reply.get("messages").map(|list| read_known(state.messages(), list)).transpose()?;
                 Ok(Box::new(TurnChoice { messages, ..TurnChoice::default() }))
             }
         }),

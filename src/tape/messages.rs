@@ -11,7 +11,8 @@ pub(super) fn write_known(known: &[AgentMessage], messages: &[AgentMessage], out
     let mut from = 0;
     let mut at = 0;
     while let Some(message) = messages.get(at) {
-        let place = known.iter().skip(from).position(|other| other.is_same(message)).map(|place| from + place);
+        let place =
+            known.iter().skip(from).position(|other| other.is_same(message)).map(|place| from + place);
         let Some(place) = place else {
             message.write_json(list.item());
             at += 1;

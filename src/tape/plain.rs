@@ -98,8 +98,7 @@ pub(super) fn read_values(values: &Value, rules: &mut Rules) -> Result<(), Strin
         if flag("refuses_early_decisions") { EarlyDecisions::Refuse } else { EarlyDecisions::Park };
     rules.has_approver = flag("has_approver");
     rules.gate = if flag("starts_by_prefix") { ApprovalGate::Prefix } else { ApprovalGate::Batch };
-    rules.follow_up =
-        if flag("one_follow_up_at_a_time") { QueueMode::OneAtATime } else { QueueMode::All };
+    rules.follow_up = if flag("one_follow_up_at_a_time") { QueueMode::OneAtATime } else { QueueMode::All };
     rules.include_requests = flag("include_requests");
     Ok(())
 }
@@ -208,11 +207,14 @@ fn read_tool(value: &Value) -> Result<ToolSpec, String> {
 
 fn write_approval(approval: &ApprovalOptions, out: &mut String) {
     let mut object = ObjectWriter::new(out);
-    object.field("mode", match approval.mode {
-        ApprovalMode::Smart => "smart",
-        ApprovalMode::Enabled => "enabled",
-        ApprovalMode::Bypassed => "bypassed",
-    });
+    object.field(
+        "mode",
+        match approval.mode {
+            ApprovalMode::Smart => "smart",
+            ApprovalMode::Enabled => "enabled",
+            ApprovalMode::Bypassed => "bypassed",
+        },
+    );
     object.optional("anyServer", &(approval.names == RuleNames::AnyServer).then_some(true));
     match &approval.policy {
         None => {}
@@ -276,13 +278,8 @@ pub(super) fn has_groups(values: &Value) -> bool {
     values.text_at("toolExecution") == Some("custom")
 }
 
-const STAGES: [&str; 5] = [
-    "before_inference",
-    "after_inference",
-    "before_tool_execution",
-    "after_tool_execution",
-    "on_error",
-];
+const STAGES: [&str; 5] =
+    ["before_inference", "after_inference", "before_tool_execution", "after_tool_execution", "on_error"];
 
 fn stages(hooks: HookStages) -> Vec<&'static str> {
     let HookStages {
@@ -292,8 +289,7 @@ fn stages(hooks: HookStages) -> Vec<&'static str> {
         after_tool_execution,
         on_error,
     } = hooks;
-    let flags =
-        [before_inference, after_inference, before_tool_execution, after_tool_execution, on_error];
+    let flags = [before_inference, after_inference, before_tool_execution, after_tool_execution, on_error];
     STAGES.into_iter().zip(flags).filter_map(|(word, has)| has.then_some(word)).collect()
 }
 

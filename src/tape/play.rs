@@ -446,8 +446,11 @@ impl Player {
             let line = line.map_err(|why| self.unreadable(&why))?;
             let is_answer = line.get("ask").is_some();
             let is_note = line.get("note").is_some();
-            let answer_follows =
-                || self.tape.line(self.at + 1).is_some_and(|line| line.is_ok_and(|line| line.get("ask").is_some()));
+            let answer_follows = || {
+                self.tape
+                    .line(self.at + 1)
+                    .is_some_and(|line| line.is_ok_and(|line| line.get("ask").is_some()))
+            };
             if is_answer {
                 answers.push(line);
             } else if is_note && answer_follows() {

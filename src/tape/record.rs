@@ -95,7 +95,8 @@ impl Pen {
             text.push_str("]}\n");
             if let Some(redactor) = &self.redactor {
                 // Texts of one block are seen as one, so that nothing hides across the pieces.
-                let from = text.get(..text.len() - 1).and_then(|text| text.rfind('\n')).map_or(0, |at| at + 1);
+                let from =
+                    text.get(..text.len() - 1).and_then(|text| text.rfind('\n')).map_or(0, |at| at + 1);
                 let line = text.split_off(from);
                 text.push_str(&redactor.pieces(line.trim_end()));
                 text.push_str("\n");
@@ -133,8 +134,7 @@ impl Recorder {
     /// Begins a tape.
     pub fn with_options(options: RecorderOptions) -> Self {
         let RecorderOptions { now, max_bytes, redact, is_self_contained } = options;
-        let redactor =
-            (max_bytes.is_some() || redact.is_some()).then_some(Redactor { max_bytes, redact });
+        let redactor = (max_bytes.is_some() || redact.is_some()).then_some(Redactor { max_bytes, redact });
         let pen = Pen {
             text: RefCell::default(),
             redactor,
@@ -213,8 +213,7 @@ impl Writing {
         values.push(("functions", functions_of(&config.rules).to_json()));
         let before = self.values.replace(values);
         let values = self.values.borrow();
-        let changed: Vec<_> =
-            values.iter().filter(|value| is_whole || !before.contains(value)).collect();
+        let changed: Vec<_> = values.iter().filter(|value| is_whole || !before.contains(value)).collect();
         if !changed.is_empty() {
             self.pen.line(|line| {
                 let mut rules = ObjectWriter::new(line.key("rules"));

@@ -9,8 +9,23 @@ pub type Redact = dyn Fn(&str, &str) -> String;
 
 /// Members that say what something is. Without them nobody could read the tape.
 const STRUCTURE: [&str; 17] = [
-    "in", "ask", "kind", "type", "role", "as", "at", "code", "stopReason", "mode", "callId", "toolName", "runId",
-    "sessionId", "engine", "cause", "action",
+    "in",
+    "ask",
+    "kind",
+    "type",
+    "role",
+    "as",
+    "at",
+    "code",
+    "stopReason",
+    "mode",
+    "callId",
+    "toolName",
+    "runId",
+    "sessionId",
+    "engine",
+    "cause",
+    "action",
 ];
 
 /// `left out`, in base64.
@@ -78,10 +93,14 @@ impl Redactor {
         let mut from = 0;
         while from < pieces.len() {
             let block = block_of(pieces.get(from));
-            let same = pieces.iter().skip(from).take_while(|piece| block.is_some() && block_of(Some(piece)) == block);
+            let same = pieces
+                .iter()
+                .skip(from)
+                .take_while(|piece| block.is_some() && block_of(Some(piece)) == block);
             let count = same.count().max(1);
             if block.is_some() {
-                let texts = pieces.iter().skip(from).take(count).map(|piece| delta_of(piece).unwrap_or_default());
+                let texts =
+                    pieces.iter().skip(from).take(count).map(|piece| delta_of(piece).unwrap_or_default());
                 let parts = spread(&redact("delta", &texts.collect::<String>()), count);
                 for (piece, part) in pieces.iter_mut().skip(from).zip(parts) {
                     set_delta(piece, part);
@@ -133,7 +152,9 @@ mod tests {
     fn a_secret_in_two_pieces_is_seen_as_one() {
         let hide: Rc<Redact> = Rc::new(|_, text| text.replace("secret", "*"));
         let redactor = Redactor { max_bytes: None, redact: Some(hide) };
-        let piece = |delta: &str| [r#"[0,1,{"type":"text_delta","contentIndex":0,"delta":""#, delta, r#""}]"#].concat();
+        let piece = |delta: &str| {
+            [r#"[0,1,{"type":"text_delta","contentIndex":0,"delta":""#, delta, r#""}]"#].concat()
+        };
         let line = [r#"{"in":"pieces","pieces":["#, &piece("my sec"), ",", &piece("ret"), "]}"].concat();
         let seen = redactor.pieces(&line);
         assert!(!seen.contains("sec") && seen.contains("my") && seen.contains('*'), "{seen}");

@@ -44,7 +44,9 @@ impl Tape {
             (Some(header), Some(1..=VERSION)) => Ok(Tape::of(header, lines)),
             (_, Some(other)) => {
                 let other = crate::data::text::number(other);
-                Err(TapeError(["the tape is of version ", &other, ", which this engine does not know"].concat()))
+                Err(TapeError(
+                    ["the tape is of version ", &other, ", which this engine does not know"].concat(),
+                ))
             }
             _ => Err(TapeError("the text is no tape: its first line must have a number `tape`".to_owned())),
         }

@@ -98,8 +98,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web] [--queues inbox|provider] [--judge GOLDEN_DIR]\n  conformance --random N TRACE_DIR [--engine wasm|web]",
-        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones natively and on another engine, and compares",
+        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web] [--queues inbox|provider] [--judge GOLDEN_DIR] [--replay]\n  conformance --random N TRACE_DIR [--engine wasm|web] [--replay]",
+        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones natively and on another engine, and compares; with --replay the traces are those of the recorded tapes, lived again in another process",
         run: players::conformance,
     },
     Command {

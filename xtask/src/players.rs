@@ -75,9 +75,10 @@ pub fn vectors(args: &[String]) -> Result<ExitCode> {
 /// Runs `cargo xtask conformance`. By default the engine polls host queues where a scenario is a single run
 /// of the loop, as the recorded engine did, and messages are posted where it uses an agent. With `--judge
 /// GOLDEN_DIR` the traces are compared right away, and the command fails if the judge finds a fault;
-/// otherwise it fails only if nothing could be played.
+/// otherwise it fails only if nothing could be played. With `--replay` the scenarios are recorded, and the traces are those
+/// of their tapes, lived again in another process.
 pub fn conformance(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &[], &["--engine", "--queues", "--judge", "--random"])?;
+    let args = Args::parse(args, &["--replay"], &["--engine", "--queues", "--judge", "--random"])?;
     let folders: Vec<&str> = args.positional.iter().map(String::as_str).collect();
     let engine = match (args.value("--random"), folders.as_slice()) {
         (Some(number), [_]) => {

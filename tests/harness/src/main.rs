@@ -13,8 +13,9 @@ use rig::ports::Route;
 const USAGE: &str = "\
 harness fixtures [--engine=NAME] DIR
 harness vectors DIR
-harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] SCENARIO_DIR TRACE_DIR
-harness conformance --random=N [--engine=NAME] DIR
+harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] [--replay] SCENARIO_DIR TRACE_DIR
+harness conformance --random=N [--engine=NAME] [--replay] DIR
+harness replay [--engine=NAME] TAPE_DIR TRACE_DIR
 harness fuzz [--minutes=N | --seconds=N] [--seed=N] [TARGET...]";
 
 fn main() -> ExitCode {
@@ -42,12 +43,23 @@ fn run(given: &[String]) -> Result<bool> {
         }
         ["conformance", dir] => {
             let number = options.number("--random")?.context(USAGE)?;
-            random::compare_engines(number, options.value("--engine").unwrap_or("wasm"), Path::new(dir))
+            let other = options.value("--engine").unwrap_or("wasm");
+            let play = if options.has("--replay") { random::exchange_tapes } else { random::compare_engines };
+            play(number, other, Path::new(dir))
         }
         ["conformance", scenarios, traces] => {
             let (engine, queues) = (options.engine()?, options.queues()?);
             let golden = options.value("--judge").map(Path::new);
-            conformance::run(engine, queues, [scenarios, traces].map(Path::new), golden)
+            let folders = [scenarios, traces].map(Path::new);
+            if options.has("--replay") {
+                let name = options.value("--engine").unwrap_or("native");
+                return conformance::run_replayed((name, engine), queues, folders, golden);
+            }
+            conformance::run(engine, queues, folders, golden)
+        }
+        ["replay", tapes, traces] => {
+            std::fs::create_dir_all(traces)?;
+            options.engine()?.replay(Path::new(tapes), Path::new(traces))
         }
         ["fuzz", targets @ ..] => {
             let minutes = options.number("--minutes")?.unwrap_or(10);
@@ -64,6 +76,10 @@ struct Options<'a>(Vec<&'a str>);
 impl<'a> Options<'a> {
     fn value(&self, name: &str) -> Option<&'a str> {
         self.0.iter().rev().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.contains(&name)
     }
 
     fn number(&self, name: &str) -> Result<Option<u64>> {

@@ -20,11 +20,11 @@ pub fn description(scenario: &Scenario, initial: &[AgentMessage]) -> Value {
         Slot::PostTurn => "postTurn",
         Slot::PostLoop => "postLoop",
     };
-    let policies = scenario.policies.iter().map(
-        |policy| json!({ "name": policy.name, "slot": slot(policy.slot), "tools": policy.tools }),
-    );
-    let initial: Vec<Value> =
-        initial.iter().map(|message| trace::value_of(&message.to_raw())).collect();
+    let policies = scenario
+        .policies
+        .iter()
+        .map(|policy| json!({ "name": policy.name, "slot": slot(policy.slot), "tools": policy.tools }));
+    let initial: Vec<Value> = initial.iter().map(|message| trace::value_of(&message.to_raw())).collect();
     json!({
         "scenario": scenario.name,
         "divergences": scenario.divergences,
@@ -46,7 +46,8 @@ pub fn trace_of(tape: &Tape) -> Result<Value, Divergence> {
     while let Some(seen) = player.advance()? {
         world.take(&seen, &player);
     }
-    let divergences: Vec<String> = serde_json::from_value(world.about["divergences"].take()).unwrap_or_default();
+    let divergences: Vec<String> =
+        serde_json::from_value(world.about["divergences"].take()).unwrap_or_default();
     let name = world.about["scenario"].as_str().unwrap_or_default().to_owned();
     Ok(world.log.trace(&name, &divergences, &world.history))
 }
@@ -131,9 +132,9 @@ impl Replayed {
             Effect::Prepare { overflow } if self.about["async_transform"] == true => {
                 self.given = player.messages().len();
                 let given = self.given;
-                self.log.transforms.push(
-                    json!({ "kind": "async", "overflow": overflow, "before": given, "after": given }),
-                );
+                self.log
+                    .transforms
+                    .push(json!({ "kind": "async", "overflow": overflow, "before": given, "after": given }));
             }
             _ => {}
         }
@@ -161,7 +162,9 @@ impl Replayed {
             }));
         }
         let policies = self.about["policies"].as_array().cloned().unwrap_or_default();
-        let Some(policy) = policies.iter().filter(|policy| policy["slot"] == **rule).nth(*place) else { return };
+        let Some(policy) = policies.iter().filter(|policy| policy["slot"] == **rule).nth(*place) else {
+            return;
+        };
         if let Some(entry) = policy_entry(policy, &asked) {
             self.log.policy_log.push(entry);
         }
@@ -199,7 +202,9 @@ fn after(answer: &Json, before: usize) -> usize {
     messages
         .iter()
         .map(|item| match item.as_array() {
-            Some([from, to]) => usize::try_from(to.as_u64().unwrap_or(0) - from.as_u64().unwrap_or(0)).unwrap_or(0),
+            Some([from, to]) => {
+                usize::try_from(to.as_u64().unwrap_or(0) - from.as_u64().unwrap_or(0)).unwrap_or(0)
+            }
             _ => 1,
         })
         .sum()
