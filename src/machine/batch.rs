@@ -17,7 +17,7 @@ use super::output::EffectId;
 use super::phase::StoredAnswer;
 
 /// The calls of one answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub(crate) answer: StoredAnswer,
     pub(crate) calls: Vec<BatchCall>,
@@ -51,7 +51,7 @@ pub(crate) struct Batch {
 }
 
 /// How a batch will end.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Ending {
     /// With another turn.
     #[default]
@@ -68,7 +68,7 @@ pub(crate) enum Ending {
 }
 
 /// One call of a batch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct BatchCall {
     /// The call, as it is in the history.
     pub(crate) block: ToolCallBlock,

@@ -18,7 +18,7 @@ const WRAP_UP: &str = "The budget of this run is used up. Answer now with what t
 const LAST_ANSWER: u64 = 1_024;
 
 /// What a run has used, and what it has told of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Spending {
     pub(crate) books: Rc<RefCell<Books>>,
     /// What earlier runs of the agent have used.
@@ -30,6 +30,14 @@ pub(crate) struct Spending {
     pub(crate) told: Vec<(BudgetKind, BudgetState)>,
     /// Whether the next answer, or the one in progress, is the last.
     pub(crate) is_wrapping_up: bool,
+}
+
+impl Spending {
+    /// A copy with books of its own.
+    pub(crate) fn apart(&self) -> Self {
+        let books = Rc::new(RefCell::new(self.books.borrow().clone()));
+        Spending { books, around: self.around.apart(), ..self.clone() }
+    }
 }
 
 impl LoopState {

@@ -29,7 +29,7 @@ const LONGEST_TOOL: usize = 64;
 /// | `t3/sleep/1`, `t3/limit/1` | the first delay between attempts, and the first time limit |
 ///
 /// An effect that starts again in the same turn gets a number, from `.2` on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct EffectNames {
     /// What comes before every name: the name of the call that the run is inside, and a slash.
     prefix: String,

@@ -15,7 +15,7 @@ use super::output::EffectId;
 use super::state::LoopState;
 
 /// The phase of a run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Phase {
     /// Not begun.
     #[default]
@@ -74,7 +74,7 @@ pub(crate) enum AfterPoll {
 }
 
 /// The model is being called: one turn, one or more attempts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Inference {
     pub(crate) request: ModelRequest,
     /// The index of the model.
@@ -87,7 +87,7 @@ pub(crate) struct Inference {
 }
 
 /// The stage of an attempt.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum AttemptStage {
     /// Hooks before the call.
     BeforeHook(EffectId),
@@ -111,7 +111,7 @@ impl Default for AttemptStage {
 }
 
 /// An attempt that has failed, before anything is done about it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FailedAttempt {
     pub(crate) streaming: Streaming,
     pub(crate) error: ErrorInfo,
@@ -120,7 +120,7 @@ pub(crate) struct FailedAttempt {
 }
 
 /// What had arrived of an answer when its process ended.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cut {
     /// Whether any of it was shown.
     pub(crate) shown: bool,
@@ -129,7 +129,7 @@ pub(crate) struct Cut {
 }
 
 /// An answer that is streaming.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Streaming {
     pub(crate) effect: EffectId,
     pub(crate) assembler: Assembler,

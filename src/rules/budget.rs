@@ -199,7 +199,7 @@ impl FromJson for Spent {
 }
 
 /// What a run has used, its sub-agents included, and what the calls in progress are expected to use.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Books {
     pub(crate) spent: Spent,
     reserved: Spent,
@@ -232,6 +232,15 @@ pub(crate) struct Account {
 pub struct Accounts(pub(crate) Vec<Account>);
 
 impl Accounts {
+    /// A copy with books of its own.
+    pub(crate) fn apart(&self) -> Self {
+        let apart = |account: &Account| {
+            let books = Rc::new(RefCell::new(account.books.borrow().clone()));
+            Account { books, ..account.clone() }
+        };
+        Accounts(self.0.iter().map(apart).collect())
+    }
+
     pub(crate) fn books(&self) -> impl Iterator<Item = &Rc<RefCell<Books>>> {
         self.0.iter().map(|account| &account.books)
     }

@@ -45,11 +45,11 @@ pub(super) fn no_rules() -> Rules {
 }
 
 /// Collects what comes out, or compares it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Digest {
     hash: u64,
     /// What the tape expects, and how much of it has come.
-    expected: Vec<Value>,
+    expected: Rc<[Value]>,
     at: usize,
     events: Option<u64>,
     collected: Option<Vec<String>>,
@@ -60,7 +60,7 @@ pub(super) struct Digest {
 impl Digest {
     pub(super) fn of(tape: &Tape) -> Self {
         let expected = tape.end().map(|end| end.list_at("outputs").to_vec()).unwrap_or_default();
-        Digest { expected, events: tape.events(), ..Digest::default() }
+        Digest { expected: expected.into(), events: tape.events(), ..Digest::default() }
     }
 
     pub(super) fn watched(self) -> Self {

@@ -36,6 +36,7 @@ mod plain;
 mod play;
 mod record;
 mod redact;
+mod seek;
 mod seen;
 mod text;
 
@@ -56,6 +57,7 @@ pub use frame::Frame;
 pub use play::{Divergence, Player};
 pub use record::{Recorder, RecorderOptions};
 pub use redact::Redact;
+pub use seek::Seeker;
 pub use seen::Seen;
 pub use text::{Tape, TapeError};
 

@@ -135,6 +135,44 @@ impl Player {
         Player { digest: self.digest.watched(), ..self }
     }
 
+    /// Returns another player at the same place, which goes on by itself.
+    pub(super) fn apart(&self) -> Self {
+        let answers: Rc<Answers> = Rc::default();
+        let mut rules = self.rules.clone();
+        answer(&mut rules, &self.values, &answers);
+        let pieces = self.pieces.as_ref().map(|(pieces, next)| {
+            let Pieces { id, when, rest } = pieces;
+            (Pieces { id: *id, when: *when, rest: rest.clone() }, next.clone())
+        });
+        Player {
+            tape: self.tape.clone(),
+            at: self.at,
+            next: self.next.clone(),
+            beside: self.beside.clone(),
+            pieces,
+            values: self.values.clone(),
+            rules,
+            answers,
+            state: self.state.as_ref().map(LoopState::apart),
+            queue: self.queue.clone(),
+            pending: VecDeque::new(),
+            names: self.names.clone(),
+            open: self.open.clone(),
+            known: self.known.clone(),
+            left: self.left.clone(),
+            letters: self.letters.clone(),
+            used: self.used,
+            spent: self.spent,
+            now: self.now,
+            events: self.events,
+            starts: self.starts,
+            inputs: self.inputs,
+            late: self.late,
+            request: self.request.clone(),
+            digest: self.digest.clone(),
+        }
+    }
+
     /// The number of events so far.
     pub fn events(&self) -> u64 {
         self.events
@@ -191,6 +229,11 @@ impl Player {
             }
         }
         Ok(true)
+    }
+
+    /// There is no such moment.
+    pub(super) fn too_short(&self, wanted: u64) -> Divergence {
+        self.fault([&number(wanted), " events"].concat(), ["a tape of ", &number(self.events)].concat())
     }
 
     fn fault(&self, expected: impl Into<String>, got: impl Into<String>) -> Divergence {

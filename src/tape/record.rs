@@ -32,6 +32,8 @@ pub struct RecorderOptions {
     pub redact: Option<Rc<Redact>>,
     /// Whether each run begins with its whole history, so that what is before it can be left out.
     pub is_self_contained: bool,
+    /// The events and the starts of effects that the tape has already, for one that goes on.
+    pub counts: (u64, u64),
 }
 
 /// Writes a tape of the runs of one agent. Clones write the same one.
@@ -133,13 +135,13 @@ impl Recorder {
 
     /// Begins a tape.
     pub fn with_options(options: RecorderOptions) -> Self {
-        let RecorderOptions { now, max_bytes, redact, is_self_contained } = options;
+        let RecorderOptions { now, max_bytes, redact, is_self_contained, counts: (events, starts) } = options;
         let redactor = (max_bytes.is_some() || redact.is_some()).then_some(Redactor { max_bytes, redact });
         let pen = Pen {
             text: RefCell::default(),
             redactor,
-            events: Cell::default(),
-            starts: Cell::default(),
+            events: Cell::new(events),
+            starts: Cell::new(starts),
             now: Cell::new(now),
             pieces: Cell::default(),
         };
@@ -189,6 +191,11 @@ impl Recorder {
         self.0.pen.text.borrow().clone()
     }
 
+    /// The events that the listeners were told of, and the effects that have started.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.0.pen.events.get(), self.0.pen.starts.get())
+    }
+
     /// The length of the tape so far, in bytes.
     pub fn bytes(&self) -> usize {
         self.0.pen.text.borrow().len()
@@ -197,8 +204,16 @@ impl Recorder {
     /// Takes the lines that are complete, for a host that keeps them itself. [`Recorder::stop`] then has nothing to look at:
     /// the host ends the tape with [`seal`](super::seal).
     pub fn take_lines(&self) -> String {
-        self.0.pen.close_pieces();
-        self.0.pen.text.take()
+        let pen = &self.0.pen;
+        if pen.redactor.is_some() && pen.pieces.get().is_some() {
+            // What is redacted is seen as a whole, so the last line waits for the rest of its block.
+            let mut text = pen.text.borrow_mut();
+            let end = text.rfind('\n').map_or(0, |at| at + 1);
+            let open = text.split_off(end);
+            return std::mem::replace(&mut *text, open);
+        }
+        pen.close_pieces();
+        pen.text.take()
     }
 
     pub(crate) fn recording(&self) -> Rc<dyn Recording> {
