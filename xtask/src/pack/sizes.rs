@@ -18,6 +18,8 @@ pub struct Sizes {
     first: [Size; 2],
     deferred: [Size; 2],
     budget: [usize; 2],
+    /// Further modules: their files, their bytes after brotli, and their budgets.
+    modules: Vec<(String, usize, usize)>,
     own_std: bool,
 }
 
@@ -60,7 +62,10 @@ impl Built {
             found.map(|(_, size)| *size).with_context(|| format!("the package has no {name}"))
         };
         let halves = (size_of(&self.manifest.package.first)?, size_of(&self.manifest.package.rest)?);
+        let modules = self.manifest.modules.values();
+        let modules = modules.map(|module| Ok((module.wasm.clone(), size_of(&module.wasm)?.2, module.budget)));
         Ok(Sizes {
+            modules: modules.collect::<Result<_>>()?,
             first: [at_once, halves.0],
             deferred: [later, halves.1],
             files,
@@ -117,6 +122,12 @@ impl Sizes {
                 println!("{what} {size} of {budget} bytes, {} left", budget - size);
             }
         }
+        for (name, size, budget) in &self.modules {
+            if self.own_std && size > budget {
+                bail!("{name} has {size} bytes, {} more than its budget in {MANIFEST}", size - budget);
+            }
+            println!("{name} {size} of {budget} bytes, loaded only with an entry of its own");
+        }
         Ok(())
     }
 }
@@ -133,6 +144,7 @@ mod tests {
             first: [Size(30, 20, 10), Size(300, 200, 100)],
             deferred: [Size(3, 2, 1), Size(60, 50, 40)],
             budget: [first, everything],
+            modules: vec![("more.wasm".to_owned(), 5, 5)],
             own_std: true,
         };
         assert!(sizes(110, 151).check().is_ok());
