@@ -55,7 +55,7 @@ pub use answering::RuleAnswer;
 pub use digest::seal;
 pub use frame::Frame;
 pub use play::{Divergence, Player};
-pub use record::{Recorder, RecorderOptions};
+pub use record::{Recorder, RecorderOptions, header};
 pub use redact::Redact;
 pub use seek::Seeker;
 pub use seen::Seen;

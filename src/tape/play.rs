@@ -65,6 +65,8 @@ struct Pieces {
 /// Lives a tape again, one thing after the other.
 pub struct Player {
     tape: Tape,
+    /// The events and starts that are not on the tape any more.
+    from: (u64, u64),
     /// The next line.
     at: usize,
     /// The line that is fed next, and the lines about what is beside the machine before it.
@@ -99,7 +101,12 @@ impl Player {
     /// Begins at the beginning of a tape.
     pub fn new(tape: &Tape) -> Self {
         let nothing = super::digest::no_rules();
+        // What was left out at the beginning has been counted.
+        let from = |place: usize| {
+            tape.header().list_at("from").get(place).and_then(Value::as_u64).unwrap_or_default()
+        };
         Player {
+            from: (from(0), from(1)),
             tape: tape.clone(),
             at: 0,
             next: None,
@@ -146,6 +153,7 @@ impl Player {
         });
         Player {
             tape: self.tape.clone(),
+            from: self.from,
             at: self.at,
             next: self.next.clone(),
             beside: self.beside.clone(),
@@ -218,6 +226,17 @@ impl Player {
         }
     }
 
+    fn read_when(&self, line: &Value) -> Option<When> {
+        let [events, starts] = line.list_at("to") else { return None };
+        let (events, starts) = (events.as_u64()?, starts.as_u64()?);
+        let now = line.number_at("at")?;
+        Some(When {
+            now,
+            events: events.saturating_sub(self.from.0),
+            starts: starts.saturating_sub(self.from.1),
+        })
+    }
+
     /// Goes on until so many events have been emitted. Returns whether the tape has as many.
     ///
     /// # Errors
@@ -279,9 +298,10 @@ impl Player {
             return Ok(Some(*when));
         }
         match &self.next {
-            Some(line) if line.get("to").is_some() => {
-                read_when(line).map(Some).ok_or_else(|| self.unreadable("`at` and `to` say when it came"))
-            }
+            Some(line) if line.get("to").is_some() => self
+                .read_when(line)
+                .map(Some)
+                .ok_or_else(|| self.unreadable("`at` and `to` say when it came")),
             _ => Ok(None),
         }
     }
@@ -391,7 +411,7 @@ impl Player {
             self.begin_run(&line).map_err(|why| self.unreadable(&why))?;
             return Ok(true);
         }
-        let when = read_when(&line).ok_or_else(|| self.unreadable("there is no `to`"))?;
+        let when = self.read_when(&line).ok_or_else(|| self.unreadable("there is no `to`"))?;
         if let Some(note) = line.owned_at("note") {
             self.pending.push_back(Seen::Note(note));
             return Ok(true);
@@ -560,11 +580,6 @@ impl Player {
             self.open.remove(id);
         }
     }
-}
-
-fn read_when(line: &Value) -> Option<When> {
-    let [events, starts] = line.list_at("to") else { return None };
-    Some(When { now: line.number_at("at")?, events: events.as_u64()?, starts: starts.as_u64()? })
 }
 
 /// Reads a piece: the time since the last one, the events since the last one, and what came.

@@ -145,9 +145,7 @@ impl Recorder {
             now: Cell::new(now),
             pieces: Cell::default(),
         };
-        pen.line(|line| {
-            line.field("tape", &VERSION).field("engine", env!("CARGO_PKG_VERSION")).field("createdAt", &now);
-        });
+        pen.append(header(now));
         Recorder(Rc::new(Writing {
             pen: Rc::new(pen),
             is_self_contained,
@@ -219,6 +217,15 @@ impl Recorder {
     pub(crate) fn recording(&self) -> Rc<dyn Recording> {
         self.0.clone()
     }
+}
+
+/// The first line of a tape.
+pub fn header(now: u64) -> String {
+    let mut line = String::new();
+    let mut object = ObjectWriter::new(&mut line);
+    object.field("tape", &VERSION).field("engine", env!("CARGO_PKG_VERSION")).field("createdAt", &now);
+    object.end();
+    line
 }
 
 impl Writing {

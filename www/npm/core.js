@@ -2,6 +2,7 @@
 // Everything that ships with the engine, as one file of the package; see shared.js.
 
 export * from "./index.js";
+export { coreOf } from "./agent/agent.js";
 export * from "./boundary/engine.js";
 export { inHalves } from "./boundary/halves.js";
 export * from "./checkpoint/read.js";

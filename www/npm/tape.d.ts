@@ -51,7 +51,7 @@ export class Tape {
   static parse(text: string | Iterable<string>): Tape;
   /** Reads a tape from a stream of bytes or of text, such as the body of a response. */
   static read(stream: ReadableStream<Uint8Array | string>): Promise<Tape>;
-  private constructor();
+  private constructor(mark: symbol, lines: readonly string[]);
   readonly header: TapeHeader;
   /** The number of lines. */
   readonly length: number;
@@ -85,7 +85,11 @@ export type TapeEntry = {
   n: number;
   /** The time, in milliseconds since 1970. */
   at: number;
+  /** The number of messages in the history. */
+  messages: number;
 } & (
+  /** A run begins, or goes on from a checkpoint. */
+  | { kind: "run"; run: { runId: string; sessionId: string; metadata?: { [name: string]: JsonValue } } }
   | { kind: "event"; event: AgentEvent }
   /** Something begins that the run waits for, such as `t0/model`, `t0/tool/0-search`, `t0/approve/0`, `t0/sleep/1`. `effect` says what. */
   | { kind: "start"; name: string; effect: { [member: string]: JsonValue } }
@@ -96,7 +100,7 @@ export type TapeEntry = {
   /** Something from outside: `begin`, `continue`, `resume`, `steer`, `command`, `abort`. */
   | { kind: "input"; input: { [member: string]: JsonValue } }
   /** A rule of the host was asked, such as a policy. */
-  | { kind: "rule"; rule: string; asked: JsonValue; answer: JsonValue }
+  | { kind: "rule"; rule: string; place: number; asked: JsonValue; answer: JsonValue }
   | { kind: "note"; text: string }
 );
 
@@ -130,6 +134,9 @@ export interface Replay extends AsyncIterable<AgentEvent> {
   /** The result of the last run on the tape; of a run that is cut, what there is. */
   readonly result: Promise<AgentResult>;
 }
+
+/** Says where `turnwheel-tape.wasm` comes from, for hosts without files and `fetch`, such as Workers: bytes, or a compiled module. */
+export function use(source: () => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>): void;
 
 /** Loads the module of this entry. `record` and the asynchronous parts of a replay do so themselves. */
 export function ready(): Promise<void>;

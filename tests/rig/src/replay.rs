@@ -63,6 +63,8 @@ struct Replayed {
     tools: Vec<(String, String)>,
     /// The messages that the asynchronous transformer was given.
     given: usize,
+    /// The policies that a host with one function for all of a slot has asked, by slot.
+    asked: Vec<(String, String)>,
 }
 
 impl Replayed {
@@ -190,6 +192,8 @@ impl Replayed {
             && let Some(call) = self.log.model_calls.last_mut()
         {
             call["api_key"] = key.clone();
+        } else if let (Some(name), Some(slot)) = (note["policy"].as_str(), note["slot"].as_str()) {
+            self.asked.push((slot.to_owned(), name.to_owned()));
         } else if note.get("hangs").is_some() {
             self.log.events.push(json!({ "type": "oracle_hang" }));
         }

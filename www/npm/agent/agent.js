@@ -20,9 +20,16 @@ const ONCE = Symbol("once");
  */
 const make = (options, mark, messages) => new Agent(options, mark, messages);
 
+/** What is behind an agent, for other entries of the package. @type {(agent: import("../index.js").Agent<any>) => Core} */
+export let coreOf;
+
 /** An agent: one conversation, one run at a time. */
 export class Agent {
   /** @type {Core} */ #core;
+
+  static {
+    coreOf = (agent) => /** @type {Agent} */ (/** @type {unknown} */ (agent)).#core;
+  }
 
   /**
    * @param {unknown} options @param {symbol} [mark]

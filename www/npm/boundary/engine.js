@@ -95,7 +95,7 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 /** One wasm instance and its memory. */
 export class Engine {
   /** @param {Parts} parts @param {Scope} scope whose agents live in it */
-  constructor({ module, rest }, scope) {
+  constructor({ module, rest, bind: own = bind }, scope) {
     this.scope = scope;
     /**
      * The runs in progress, held weakly: a run that waits for somebody may be collected.
@@ -123,7 +123,7 @@ export class Engine {
     this.text = "";
     this.kind = 0;
     this.number = 0;
-    this.glue = bind(module, rest);
+    this.glue = own(module, rest);
     this.memory = this.glue.memory;
     this.control = this.glue.control() >>> 2;
   }

@@ -3,7 +3,7 @@
 // (run/ahead.js), and the rest is fetched while the model thinks. No run begins before both are there.
 
 /** @typedef {() => Promise<WebAssembly.Module>} Fetch */
-/** The module, or both of its halves. @typedef {{ module: WebAssembly.Module, rest?: WebAssembly.Module }} Parts */
+/** The module, or both of its halves; another module has a script of its own. @typedef {{ module: WebAssembly.Module, rest?: WebAssembly.Module, bind?: typeof import("./glue.js").bind }} Parts */
 /** Gets the first half once it is there. @typedef {(first: WebAssembly.Module) => void} Waiting */
 
 /** @type {Set<Waiting>} */

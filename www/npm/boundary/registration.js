@@ -40,6 +40,8 @@ export class Registration {
     this.otherFields = undefined;
     /** How often something was posted that the engine must see. */
     this.posts = 0;
+    /** Hears that the agent has entered an instance: a recorder of it. @type {((number: number) => void) | undefined} */
+    this.entered = undefined;
   }
 
   /** Its number in the engine; 0 before the first run, and 0 if the wasm instance has died. */
@@ -63,6 +65,7 @@ export class Registration {
       this.engine = engine;
       const before = engine.memory.buffer.byteLength;
       const number = (this.number = this.#enter(engine));
+      this.entered?.(number);
       const weight = (this.weight = engine.memory.buffer.byteLength - before);
       engine.weight += weight;
       engine.agents.set(number, new WeakRef(this));

@@ -214,6 +214,11 @@ export interface Calls {
   tape_frame(handle: number, events: number): string;
   
   /**
+   * Returns the first line of a tape.
+   */
+  tape_header(now: number): string;
+  
+  /**
    * Opens a tape.
    */
   tape_open(text: string): number;

@@ -185,8 +185,7 @@ fn optimised_as(
         flags.push("-g".to_owned());
     }
     let inputs = (fs::read(wasm)?, &flags, lock);
-    let made =
-        cache.make(step, inputs, |folder| optimise(wasm, &flags, &folder.join(bind::OPTIMISED)))?;
+    let made = cache.make(step, inputs, |folder| optimise(wasm, &flags, &folder.join(bind::OPTIMISED)))?;
     Ok(made.join(bind::OPTIMISED))
 }
 

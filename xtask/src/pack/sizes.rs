@@ -63,7 +63,8 @@ impl Built {
         };
         let halves = (size_of(&self.manifest.package.first)?, size_of(&self.manifest.package.rest)?);
         let modules = self.manifest.modules.values();
-        let modules = modules.map(|module| Ok((module.wasm.clone(), size_of(&module.wasm)?.2, module.budget)));
+        let modules =
+            modules.map(|module| Ok((module.wasm.clone(), size_of(&module.wasm)?.2, module.budget)));
         Ok(Sizes {
             modules: modules.collect::<Result<_>>()?,
             first: [at_once, halves.0],

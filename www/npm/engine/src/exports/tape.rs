@@ -105,16 +105,19 @@ pub fn tape_seal(text: &str) -> Result<String, JsValue> {
     Ok(seal(&parse(text)?))
 }
 
+/// Returns the first line of a tape.
+#[wasm_bindgen]
+pub fn tape_header(now: f64) -> String {
+    turnwheel::tape::header(whole(now))
+}
+
 /// Opens a tape.
 #[wasm_bindgen]
 pub fn tape_open(text: &str) -> Result<u32, JsValue> {
     let tape = parse(text)?;
     let handle = next_handle();
-    let open = OpenTape {
-        player: Player::new(&tape).watching(),
-        run_id: Rc::from(""),
-        seeker: Seeker::new(&tape),
-    };
+    let open =
+        OpenTape { player: Player::new(&tape).watching(), run_id: Rc::from(""), seeker: Seeker::new(&tape) };
     TAPES.with_borrow_mut(|tapes| drop(tapes.insert(handle, open)));
     Ok(handle)
 }
@@ -133,6 +136,7 @@ pub fn tape_advance(handle: u32, count: u32) -> Result<String, JsValue> {
             list.push_str(if list.len() > 1 { "," } else { "" });
             let mut object = ObjectWriter::new(&mut list);
             object.field("n", &open.player.events()).field("at", &open.player.now());
+            object.field("messages", &whole_of(open.player.messages().len()));
             seen.write_members(&open.run_id, &mut object);
             object.end();
         }
@@ -175,6 +179,10 @@ fn diverged(fault: &Divergence) -> JsValue {
     object.field("code", "internal").field("message", &fault.to_string()).field("retryable", &false);
     object.end();
     JsValue::from_str(&json)
+}
+
+fn whole_of(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn whole(number: f64) -> u64 {
