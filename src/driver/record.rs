@@ -15,11 +15,7 @@ impl AgentStream {
 
     pub(crate) fn with_recording(mut self, recording: Rc<dyn Recording>) -> Self {
         self.config = recording.takes_config(&self.config);
-        let (listener, telling) = (self.handover.listener.clone(), recording.clone());
-        self.handover.listener = Rc::new(move |event| {
-            telling.tells();
-            listener(event);
-        });
+        self.handover.listener = recording.clone().listens(self.handover.listener.clone());
         self.recording = Some(recording);
         self
     }

@@ -75,8 +75,8 @@ pub(crate) trait Recording {
     fn gives(&self, state: &LoopState, out: &[Output]);
     /// An effect starts.
     fn starts(&self);
-    /// The listeners are told of an event.
-    fn tells(&self);
+    /// Returns a listener that hears what this one hears, and counts it.
+    fn listens(self: Rc<Self>, listener: Rc<dyn Fn(&AgentEvent)>) -> Rc<dyn Fn(&AgentEvent)>;
     /// An agent inside a call reports an event, after the call has its result: because this effect is dropped, or by itself.
     fn takes_late(&self, call_id: &str, event: &ChildEvent, dropped: Option<EffectId>);
 }

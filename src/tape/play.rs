@@ -507,16 +507,10 @@ impl Player {
         let mut answers = Vec::new();
         while let Some(line) = self.tape.line(self.at) {
             let line = line.map_err(|why| self.unreadable(&why))?;
-            let is_answer = line.get("ask").is_some();
-            let is_note = line.get("note").is_some();
-            let answer_follows = || {
-                self.tape
-                    .line(self.at + 1)
-                    .is_some_and(|line| line.is_ok_and(|line| line.get("ask").is_some()))
-            };
-            if is_answer {
+            if line.get("ask").is_some() {
                 answers.push(line);
-            } else if is_note && answer_follows() {
+            } else if line.get("note").is_some() && self.answer_follows() {
+                // A rule of the host has made it.
                 self.pending.extend(line.owned_at("note").map(Seen::Note));
             } else {
                 break;
@@ -524,6 +518,15 @@ impl Player {
             self.at += 1;
         }
         Ok(answers)
+    }
+
+    /// Whether the notes from here on stand before an answer.
+    fn answer_follows(&self) -> bool {
+        let lines = (self.at..).map_while(|at| self.tape.line(at)?.ok());
+        lines
+            .skip_while(|line| line.get("note").is_some())
+            .next()
+            .is_some_and(|line| line.get("ask").is_some())
     }
 
     fn take_input(&mut self, line: &Value) -> Result<(), Divergence> {

@@ -11,6 +11,7 @@ use crate::host::tool::ChildEvent;
 use crate::machine::{EffectId, EffectNames, Input, LoopState, Output, Reply};
 use crate::rules::budget::Spent;
 use crate::rules::stream::AssistantMessageEvent;
+use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use super::asking::{functions_of, recorded};
@@ -417,8 +418,12 @@ impl Recording for Writing {
         self.pen.starts.set(self.pen.starts.get() + 1);
     }
 
-    fn tells(&self) {
-        self.pen.events.set(self.pen.events.get() + 1);
+    fn listens(self: Rc<Self>, listener: Rc<dyn Fn(&AgentEvent)>) -> Rc<dyn Fn(&AgentEvent)> {
+        let pen = self.pen.clone();
+        Rc::new(move |event| {
+            pen.events.set(pen.events.get() + 1);
+            listener(event);
+        })
     }
 
     fn takes_late(&self, call_id: &str, event: &ChildEvent, dropped: Option<EffectId>) {

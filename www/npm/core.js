@@ -3,6 +3,7 @@
 
 export * from "./index.js";
 export { coreOf } from "./agent/agent.js";
+export { driverOf } from "./run/run.js";
 export * from "./boundary/engine.js";
 export { inHalves } from "./boundary/halves.js";
 export * from "./checkpoint/read.js";

@@ -1,15 +1,16 @@
-import type { Agent, AgentEvent, AgentMessage, AgentOptions, AgentResult, Checkpoint, JsonValue, Model, ModelRequest, Question, ToolDefinition, Usage } from "./index.js";
+import type { Agent, AgentEvent, AgentMessage, AgentOptions, AgentResult, AgentRun, Checkpoint, JsonValue, Model, ModelRequest, Question, ToolDefinition, Usage } from "./index.js";
 
 /**
  * Writes down what goes into an agent from now on, which is all it takes to live its runs again. The agent must be idle: no run
- * of it is active. The page loads the module of this entry for it, and the agent goes on there.
+ * of it is active. The page loads the module of this entry for it, and the agent goes on there. A run of `agentLoop` can be
+ * recorded in the statement after it was started, if the module is there already: `await ready()` before.
  *
  * @example
  * const recorder = await record(agent);
  * await agent.prompt("What is 17 + 25?");
  * const tape = recorder.toTape();
  */
-export function record(agent: Agent<any>, options?: RecordOptions): Promise<Recorder>;
+export function record(agent: Agent<any> | AgentRun<any>, options?: RecordOptions): Promise<Recorder>;
 
 /** What a recorder writes, and how much of it it keeps. Keys and values of headers are never written. */
 export interface RecordOptions {
@@ -51,7 +52,8 @@ export class Tape {
   static parse(text: string | Iterable<string>): Tape;
   /** Reads a tape from a stream of bytes or of text, such as the body of a response. */
   static read(stream: ReadableStream<Uint8Array | string>): Promise<Tape>;
-  private constructor(mark: symbol, lines: readonly string[]);
+  /** @deprecated Use {@link Tape.parse}. */
+  constructor(mark: symbol, lines: readonly string[]);
   readonly header: TapeHeader;
   /** The number of lines. */
   readonly length: number;

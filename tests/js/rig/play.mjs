@@ -64,20 +64,26 @@ async function playLoop(world, polled) {
   const continues = scenario.mode === "continue";
   // An agent if messages are posted, or if there is a history to start with; otherwise the entry
   // points for a single run.
-  const agent = world.record || !polled || (!continues && messages.length > 0) ? new engine.Agent({ ...config, messages }) : undefined;
-  await world.record?.(agent);
+  const agent = !polled || (!continues && messages.length > 0) ? new engine.Agent({ ...config, messages }) : undefined;
+  if (agent) await world.record?.(agent);
   let run;
   try {
     if (agent) run = continues ? agent.continue() : agent.prompt(prompts);
     else run = continues ? engine.agentLoopContinue(messages, config) : engine.agentLoop(prompts, config);
   } catch (error) {
+    // There is no run whose tape could say so.
+    if (!agent) await world.record?.(new engine.Agent({ ...config, tools: [], messages }));
     refused(world, continues ? "continue" : "prompt", error);
     return messages;
   }
+  // It begins in the next microtask, and is recorded before.
+  const recording = agent ? undefined : world.record?.(run);
   const abort = () => run.abort("the user stopped it");
   world.hands = agent && !polled ? { abort, ...queues(agent) } : { abort };
   world.fire("before_start");
-  await watch(world, listen(run, (event) => writeDown(world, event, true)));
+  const heard = listen(run, (event) => writeDown(world, event, true));
+  await recording;
+  await watch(world, heard);
   return run.messages;
 }
 

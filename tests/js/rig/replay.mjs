@@ -14,7 +14,10 @@ const BEGINNING = 1_700_000_000_000;
 export function traceOf(tape, { replay }) {
   const again = replay(tape);
   const world = new Replayed();
-  for (const entry of again.entries()) world.take(entry);
+  const entries = again.entries();
+  const isDescription = (/** @type {any} */ { kind, text }) => kind === "note" && text.startsWith('{"scenario"');
+  world.describe(JSON.parse(/** @type {any} */ (entries.find(isDescription)).text));
+  for (const entry of entries) if (!isDescription(entry)) world.take(entry);
   if (world.hasRun) world.history = again.seek(world.events).messages;
   if (world.wasReset) world.history = [];
   return world.log.trace({ name: world.about.scenario, divergences: world.about.divergences }, world.history);
@@ -31,6 +34,12 @@ class Replayed {
   /** @type {Map<string, string>} */ #tools = new Map();
   /** The policies that one function for all of a slot has asked. @type {{ policy: string, slot: string }[]} */ #asked = [];
   #given = 0;
+
+  /** @param {any} note of the host, before everything else */
+  describe(note) {
+    this.about = note;
+    this.history = note.initial;
+  }
 
   /** @param {any} entry */
   take(entry) {
@@ -104,10 +113,7 @@ class Replayed {
   /** @param {any} note */
   #note(note) {
     const { log } = this;
-    if (note.scenario !== undefined) {
-      this.about = note;
-      this.history = note.initial;
-    } else if (note.ran !== undefined) {
+    if (note.ran !== undefined) {
       const { messages, usage, error, output } = { ...this.#end };
       log.outcomes.push(outcome(note.ran, { messages, usage, error, output: output ?? outputOf(note.ran, this.#end) }));
     } else if (note.did !== undefined) {

@@ -41,7 +41,16 @@ pub fn description(scenario: &Scenario, initial: &[AgentMessage]) -> Value {
 /// # Errors
 /// If the replay differs from the tape.
 pub fn trace_of(tape: &Tape) -> Result<Value, Divergence> {
-    let mut world = Replayed { history: Vec::new(), ..Replayed::default() };
+    let mut world = Replayed::default();
+    // The host may have described it after the run began.
+    let mut player = Player::new(tape);
+    while let Some(seen) = player.advance()? {
+        if let Seen::Note(note) = &seen
+            && note.starts_with("{\"scenario\"")
+        {
+            world.note(serde_json::from_str(note).unwrap_or_default());
+        }
+    }
     let mut player = Player::new(tape).watching();
     while let Some(seen) = player.advance()? {
         world.take(&seen, &player);
@@ -75,6 +84,7 @@ impl Replayed {
             Seen::Start { effect, .. } => self.effect(effect, t, player),
             Seen::Reply { reply, .. } => self.reply(&reply.to_value()),
             Seen::Rule(answer) => self.rule(answer),
+            Seen::Note(note) if note.starts_with("{\"scenario\"") => {}
             Seen::Note(note) => self.note(serde_json::from_str(note).unwrap_or_default()),
             Seen::Run(_) | Seen::Input(_) | Seen::Cancel { .. } => {}
         }

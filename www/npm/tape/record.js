@@ -1,12 +1,12 @@
 // @ts-check
 // Records an agent: it moves into an instance of the module that can, and what is written there is taken from it now and then.
 
-import { coreOf } from "../core.js";
+import { coreOf, driverOf } from "../core.js";
 import { checkNames, complain, fromEngine, kindOf, misuse, textOf } from "../shared.js";
-import { calls, ready, TapeScope } from "./module.js";
+import { calls, isReady, ready, TapeScope } from "./module.js";
 import { Tape } from "./text.js";
 
-/** @import { Agent, AgentEvent } from "../index.js" */
+/** @import { Agent, AgentEvent, AgentRun } from "../index.js" */
 /** @import { RecordOptions } from "../tape.js" */
 /** @import { Calls } from "./module.js" */
 
@@ -20,17 +20,19 @@ const MAX_BYTES = 1 << 20;
 const shared = new TapeScope();
 
 /**
- * Writes down what goes into an agent from now on.
- * @param {Agent<any>} agent @param {RecordOptions} [options]
+ * Writes down what goes into an agent from now on, or into a single run that has not begun.
+ * @param {Agent<any> | AgentRun<any>} given @param {RecordOptions} [options]
  */
-export async function record(agent, options = {}) {
-  const core = coreOf(agent);
+export async function record(given, options = {}) {
+  const isRun = "steer" in given === false;
+  if (isRun && !isReady()) throw misuse("a run begins in the next microtask: `await ready()` before you start it");
+  const core = isRun ? driverOf(/** @type {AgentRun<any>} */ (given)).core : coreOf(/** @type {Agent<any>} */ (given));
   checkNames("unknown option of record", options, ["keep", "maxBytes", "redact"]);
   const { keep = "all", maxBytes = MAX_BYTES, redact } = options;
   if (keep !== "all" && keep !== "run" && !(typeof keep === "number" && keep >= 0)) throw misuse(`\`keep\` must be "all", "run" or a number of characters, got ${textOf(keep)}`);
   if (typeof maxBytes !== "number" || !(maxBytes >= 0)) throw misuse(`\`maxBytes\` must be a number from 0, got ${kindOf(maxBytes)}`);
   if (redact !== undefined && typeof redact !== "function") throw misuse(`\`redact\` must be a function, got ${kindOf(redact)}`);
-  await ready();
+  if (!isReady()) await ready();
   return new Recorder(core, { keep, maxBytes, redact });
 }
 
@@ -51,12 +53,12 @@ class Recorder {
   /** @param {ReturnType<typeof coreOf>} core @param {any} options */
   constructor(core, options) {
     const { registration, runs, receipts } = core;
-    if (runs.current || runs.unread) throw misuse("a run is active; record an agent before it runs, or after");
+    if (runs.unread || (runs.current && runs.current.engineRun.handle !== 0)) throw misuse("a run is active; record an agent before it runs, or after");
     if (core.disposed) throw misuse("the agent was disposed of");
     if (registration.entered) throw misuse("the agent is recorded already");
     this.#core = core;
     this.#options = options;
-    registration.release();
+    if (!runs.current) registration.release();
     if (registration.handle !== 0) throw misuse(`${receipts.open.size} messages wait for the next run; record the agent before they are posted`);
     registration.scope = core.options.isolate ? new TapeScope() : shared;
     registration.entered = (number) => this.#attach(number);

@@ -9,6 +9,9 @@ import { calls, forgetPlayer, ready } from "./module.js";
 /** @import { AgentEvent, AgentResult } from "../index.js" */
 /** @import { Frame, ReplayOptions, Tape, TapeEntry } from "../tape.js" */
 
+/** The events that say when they were. */
+const TIMED = new Set(["agent_start", "run_resumed", "agent_end", "turn_start", "turn_end", "message_start", "message_end", "tool_execution_start", "tool_execution_end"]);
+
 /** How many things are taken from the module at once. */
 const AT_ONCE = 512;
 
@@ -74,8 +77,8 @@ class Replay {
       last = event;
     }
     if (last?.type === "agent_end") return resultOf(last);
-    const { messages, usage } = this.seek(this.#tape.events);
-    return { ...resultOf({ type: "agent_end", runId: last?.runId ?? "", messages, usage, turns: 0, stopReason: "aborted" }) };
+    const { at, messages, usage } = this.seek(this.#tape.events);
+    return resultOf({ type: "agent_end", at, runId: last?.runId ?? "", messages, usage, turns: 0, stopReason: "aborted" });
   }
 
   /** What is live runs where the tape has a start, and is compared with the tape's reply. @param {TapeEntry} entry */
@@ -113,7 +116,11 @@ export function* entriesOf(tape) {
     for (;;) {
       const entries = JSON.parse(ask((glue) => glue.tape_advance(handle, AT_ONCE)));
       if (entries.length === 0) return;
-      yield* entries;
+      for (const entry of entries) {
+        // What begins or ends says when.
+        if (entry.kind === "event" && TIMED.has(entry.event.type)) entry.event.at = entry.at;
+        yield entry;
+      }
     }
   } finally {
     ask((glue) => glue.tape_close(handle));

@@ -19,7 +19,7 @@ export class Tape {
   /** @type {readonly string[]} */ #lines;
   /** @type {number | undefined} */ #events;
 
-  /** @param {symbol} mark @param {readonly string[]} lines @private */
+  /** @param {symbol} mark @param {readonly string[]} lines */
   constructor(mark, lines) {
     if (mark !== MARK) throw misuse("a tape is made by Tape.parse, Tape.read or a recorder");
     const header = read(lines[0] ?? "");
