@@ -47,8 +47,14 @@ if (values.replay) {
 }
 
 const engine = await import(ENGINES[values.engine]);
-const record = values.tapes === undefined ? undefined : (await import("../../pkg/tape.js")).record;
-if (values.tapes !== undefined) mkdirSync(values.tapes, { recursive: true });
+/** @type {((agent: any) => any) | undefined} */
+let record;
+if (values.tapes !== undefined) {
+  mkdirSync(values.tapes, { recursive: true });
+  const tapes = await import("../../pkg/tape.js");
+  await tapes.ready();
+  record = tapes.recordNow;
+}
 
 // The package reports policies and subscribers that throw, which is expected here.
 const report = console.error;

@@ -2,15 +2,20 @@ import type { Agent, AgentEvent, AgentMessage, AgentOptions, AgentResult, AgentR
 
 /**
  * Writes down what goes into an agent from now on, which is all it takes to live its runs again. The agent must be idle: no run
- * of it is active. The page loads the module of this entry for it, and the agent goes on there. A run of `agentLoop` can be
- * recorded in the statement after it was started, if the module is there already: `await ready()` before.
+ * of it is active. The page loads the module of this entry for it, and the agent goes on there.
  *
  * @example
  * const recorder = await record(agent);
  * await agent.prompt("What is 17 + 25?");
  * const tape = recorder.toTape();
  */
-export function record(agent: Agent<any> | AgentRun<any>, options?: RecordOptions): Promise<Recorder>;
+export function record(agent: Agent<any>, options?: RecordOptions): Promise<Recorder>;
+
+/**
+ * The same at once, once the module is there: `await ready()` before. It also takes a run of `agentLoop` that has not begun, in
+ * the statement after it was started.
+ */
+export function recordNow(agent: Agent<any> | AgentRun<any>, options?: RecordOptions): Recorder;
 
 /** What a recorder writes, and how much of it it keeps. Keys and values of headers are never written. */
 export interface RecordOptions {

@@ -23,12 +23,12 @@ export async function play(scenario, queues, engine) {
 /**
  * Plays a scenario, and writes a tape of it.
  * @param {any} scenario @param {"natural" | "inbox" | "provider"} queues @param {Engine} engine
- * @param {(agent: any, options?: object) => Promise<any>} record
+ * @param {(agent: any) => any} record `recordNow` of turnwheel/tape
  */
 export async function playRecorded(scenario, queues, engine, record) {
   const world = new World(scenario, engine);
-  world.record = async (/** @type {any} */ agent) => {
-    world.recorder = await record(agent);
+  world.record = (/** @type {any} */ agent) => {
+    world.recorder = record(agent);
     world.note(description(scenario, initialMessages(scenario)));
   };
   const { trace } = await playIn(world, queues);
@@ -65,25 +65,23 @@ async function playLoop(world, polled) {
   // An agent if messages are posted, or if there is a history to start with; otherwise the entry
   // points for a single run.
   const agent = !polled || (!continues && messages.length > 0) ? new engine.Agent({ ...config, messages }) : undefined;
-  if (agent) await world.record?.(agent);
+  if (agent) world.record?.(agent);
   let run;
   try {
     if (agent) run = continues ? agent.continue() : agent.prompt(prompts);
     else run = continues ? engine.agentLoopContinue(messages, config) : engine.agentLoop(prompts, config);
   } catch (error) {
     // There is no run whose tape could say so.
-    if (!agent) await world.record?.(new engine.Agent({ ...config, tools: [], messages }));
+    if (!agent) world.record?.(new engine.Agent({ ...config, tools: [], messages }));
     refused(world, continues ? "continue" : "prompt", error);
     return messages;
   }
   // It begins in the next microtask, and is recorded before.
-  const recording = agent ? undefined : world.record?.(run);
+  if (!agent) world.record?.(run);
   const abort = () => run.abort("the user stopped it");
   world.hands = agent && !polled ? { abort, ...queues(agent) } : { abort };
   world.fire("before_start");
-  const heard = listen(run, (event) => writeDown(world, event, true));
-  await recording;
-  await watch(world, heard);
+  await watch(world, listen(run, (event) => writeDown(world, event, true)));
   return run.messages;
 }
 
@@ -97,7 +95,7 @@ async function playAgent(world, polled) {
   const { scenario } = world;
   const config = options(world, polled);
   const agent = new world.engine.Agent({ ...config, messages: initialMessages(scenario), output: scenario.structured_output ?? undefined });
-  await world.record?.(agent);
+  world.record?.(agent);
   subscribe(world, agent);
   world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && queues(agent)) };
   world.fire("before_start");

@@ -114,8 +114,10 @@ class Replayed {
   #note(note) {
     const { log } = this;
     if (note.ran !== undefined) {
+      if (!this.#end) return void log.outcomes.push({ call: note.ran, error: "no result" });
       const { messages, usage, error, output } = { ...this.#end };
       log.outcomes.push(outcome(note.ran, { messages, usage, error, output: output ?? outputOf(note.ran, this.#end) }));
+      this.#end = undefined;
     } else if (note.did !== undefined) {
       if (note.did.call === "reset") this.wasReset = true;
       log.outcomes.push(note.did);
@@ -129,6 +131,7 @@ class Replayed {
 function outputOf(call, end) {
   if (call !== "structured_output" || end.stopReason !== "completed") return undefined;
   const last = end.messages.findLast((/** @type {any} */ { role }) => role === "assistant");
+  if (!last) return undefined;
   const asked = last.content.findLast((/** @type {any} */ { type }) => type === "tool_call");
   return asked ? asked.arguments : JSON.parse(textOf(last));
 }

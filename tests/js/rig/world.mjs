@@ -22,7 +22,7 @@ export class World {
   #fired = new Set();
   #transforms = 0;
 
-  /** Begins the tape of an agent. @type {((agent: any) => Promise<void>) | undefined} */ record;
+  /** Begins the tape of an agent. @type {((agent: any) => void) | undefined} */ record;
   /** Writes a tape of everything that is played. @type {{ note(text: string): void } | undefined} */ recorder;
 
   /** Writes down what no machine knows: what the host did around the runs. @param {any} note */

@@ -20,20 +20,33 @@ const MAX_BYTES = 1 << 20;
 const shared = new TapeScope();
 
 /**
- * Writes down what goes into an agent from now on, or into a single run that has not begun.
+ * Loads the module, and writes down what goes into an agent from then on.
+ * @param {Agent<any>} agent @param {RecordOptions} [options]
+ */
+export async function record(agent, options) {
+  if (!isReady()) await ready();
+  return recordNow(agent, options);
+}
+
+/**
+ * The same at once, for an agent or for a single run that has not begun. The module must be there already.
  * @param {Agent<any> | AgentRun<any>} given @param {RecordOptions} [options]
  */
-export async function record(given, options = {}) {
-  const isRun = "steer" in given === false;
-  if (isRun && !isReady()) throw misuse("a run begins in the next microtask: `await ready()` before you start it");
-  const core = isRun ? driverOf(/** @type {AgentRun<any>} */ (given)).core : coreOf(/** @type {Agent<any>} */ (given));
+export function recordNow(given, options = {}) {
   checkNames("unknown option of record", options, ["keep", "maxBytes", "redact"]);
   const { keep = "all", maxBytes = MAX_BYTES, redact } = options;
   if (keep !== "all" && keep !== "run" && !(typeof keep === "number" && keep >= 0)) throw misuse(`\`keep\` must be "all", "run" or a number of characters, got ${textOf(keep)}`);
   if (typeof maxBytes !== "number" || !(maxBytes >= 0)) throw misuse(`\`maxBytes\` must be a number from 0, got ${kindOf(maxBytes)}`);
   if (redact !== undefined && typeof redact !== "function") throw misuse(`\`redact\` must be a function, got ${kindOf(redact)}`);
-  if (!isReady()) await ready();
-  return new Recorder(core, { keep, maxBytes, redact });
+  if (!isReady()) throw misuse("the module of turnwheel/tape is not loaded yet: `await ready()` first");
+  return new Recorder(coreBehind(given), { keep, maxBytes, redact });
+}
+
+/** @param {any} given */
+function coreBehind(given) {
+  if (typeof given?.prompt === "function") return coreOf(given);
+  if (typeof given?.then === "function" && given.result) return driverOf(given).core;
+  throw misuse(`only an agent of this copy of turnwheel, or a run of it, can be recorded; got ${kindOf(given)}`);
 }
 
 /** Writes a tape while its agent works. */
