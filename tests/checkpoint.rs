@@ -328,7 +328,9 @@ fn at_every_event_of_fifty_tapes_a_run_goes_on_elsewhere() {
             let interrupted: BTreeSet<String> = history
                 .iter()
                 .filter_map(|message| match message {
-                    AgentMessage::ToolResult(result) if result.cause == Some(ToolResultCause::Interrupted) => {
+                    AgentMessage::ToolResult(result)
+                        if result.cause == Some(ToolResultCause::Interrupted) =>
+                    {
                         Some(result.call_id.clone())
                     }
                     _ => None,

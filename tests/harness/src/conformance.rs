@@ -51,6 +51,7 @@ pub fn run_replayed(
     let [live, tapes] = scratch(name)?;
     let played = engine.record([scenarios, &live, &tapes], queues)?;
     let is_same = replay_elsewhere(name, &tapes, traces)? & is_same(&live, traces)?;
+    clear([&live, &tapes]);
     judged(traces, golden, played && is_same)
 }
 
@@ -66,6 +67,14 @@ pub fn scratch(name: &str) -> Result<[PathBuf; 2]> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     Ok(folders)
+}
+
+/// Removes what [`scratch`] has made. Whatever is left is in a folder for such things.
+pub fn clear(folders: [&Path; 2]) {
+    for folder in folders {
+        let _ = std::fs::remove_dir_all(folder);
+        let _ = folder.parent().map(std::fs::remove_dir);
+    }
 }
 
 /// Starts this program again, to make the traces of tapes.

@@ -7,7 +7,7 @@ use rig::dice::Dice;
 use rig::random::scenario;
 use serde_json::Value;
 
-use crate::conformance::{json_files, read_json, replay_elsewhere, scratch};
+use crate::conformance::{clear, json_files, read_json, replay_elsewhere, scratch};
 use crate::engines::{Engine, engine};
 
 /// The parts of two traces that are compared.
@@ -73,6 +73,7 @@ pub fn exchange_tapes(number: u64, other: &str, folder: &Path) -> Result<bool> {
         std::fs::create_dir_all(&replayed).with_context(|| format!("cannot make {}", replayed.display()))?;
         all &= replay_elsewhere(to, &tapes, &replayed)?;
         all &= is_alike(&live, &replayed)?;
+        clear([&live, &tapes]);
     }
     Ok(all)
 }

@@ -174,11 +174,17 @@ impl Replayed {
             }));
         }
         let policies = self.about["policies"].as_array().cloned().unwrap_or_default();
-        let Some(policy) = policies.iter().filter(|policy| policy["slot"] == **rule).nth(*place) else {
-            return;
+        let of_slot = policies.iter().filter(|policy| policy["slot"] == **rule);
+        let noted: Vec<String> =
+            self.asked.extract_if(.., |(slot, _)| slot == rule).map(|(_, name)| name).collect();
+        let asked_policies: Vec<&Value> = if noted.is_empty() {
+            of_slot.skip(*place).take(1).collect()
+        } else {
+            let named = |name: &String| of_slot.clone().find(|policy| policy["name"] == name.as_str());
+            noted.iter().filter_map(named).collect()
         };
-        if let Some(entry) = policy_entry(policy, &asked) {
-            self.log.policy_log.push(entry);
+        for policy in asked_policies {
+            self.log.policy_log.extend(policy_entry(policy, &asked));
         }
     }
 
