@@ -51,7 +51,7 @@ test("a conversation of several runs, with tools, steering and a change of tools
   assert.equal(last.text, "Good.");
   assert.deepEqual(plain(replay(tape).seek(tape.events).messages), plain(agent.messages));
   const names = new Set(replay(tape).entries().flatMap((entry) => (entry.kind === "start" ? [entry.name] : [])));
-  for (const name of ["t0/model", "t0/tool/0-weather", "t0/transform", "t1/model.2", "t0/sleep/1"]) assert.ok(names.has(name), `${name} in ${[...names].join(" ")}`);
+  for (const name of ["t0/model", "t0/tool/0-weather", "t0/transform", "t1/model.2", "t1/sleep/1"]) assert.ok(names.has(name), `${name} in ${[...names].join(" ")}`);
   assert.ok(replay(tape).entries().some((entry) => entry.kind === "note" && entry.text === "a person asks"));
 });
 
