@@ -95,6 +95,18 @@ pub fn conformance(args: &[String]) -> Result<ExitCode> {
     harness("dev", "conformance", &args, &folders)
 }
 
+/// Runs `cargo xtask replay FILE`.
+pub fn replay(args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &[], &[])?;
+    let [file] = args.positional.as_slice() else {
+        return Err(Misuse("one tape is wanted".to_owned()).into());
+    };
+    if !Path::new(file).is_file() {
+        return Err(Misuse(format!("there is no tape `{file}`")).into());
+    }
+    harness("dev", "show", &args, &[file])
+}
+
 /// Runs `cargo xtask fuzz`, for ten minutes a target by default. The same seed produces the same inputs, as far
 /// as the time allows.
 pub fn fuzz(args: &[String]) -> Result<ExitCode> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use harness::engines::{Engine, engine};
-use harness::{conformance, fuzz, random, vectors};
+use harness::{conformance, fuzz, random, show, vectors};
 use rig::ports::Route;
 
 const USAGE: &str = "\
@@ -16,6 +16,7 @@ harness vectors DIR
 harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] [--replay] SCENARIO_DIR TRACE_DIR
 harness conformance --random=N [--engine=NAME] [--replay] DIR
 harness replay [--engine=NAME] TAPE_DIR TRACE_DIR
+harness show TAPE
 harness fuzz [--minutes=N | --seconds=N] [--seed=N] [TARGET...]";
 
 fn main() -> ExitCode {
@@ -61,6 +62,7 @@ fn run(given: &[String]) -> Result<bool> {
             std::fs::create_dir_all(traces)?;
             options.engine()?.replay(Path::new(tapes), Path::new(traces))
         }
+        ["show", tape] => show::run(Path::new(tape)),
         ["fuzz", targets @ ..] => {
             let minutes = options.number("--minutes")?.unwrap_or(10);
             let seconds = options.number("--seconds")?.unwrap_or(minutes * 60);
