@@ -7,7 +7,10 @@ use std::rc::Rc;
 use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
 use crate::host::config::{Rules, ToolExecutionPolicy};
 use crate::host::tool::{ApprovalNeed, ToolSpec};
-use crate::rules::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
+use crate::rules::policy::{
+    ContextTransformer, DispatchCall, DispatchVerdict, PolicyContext, PostLoopPolicy, PostTurn,
+    PostTurnPolicy, PreDispatchPolicy, PreTurnPolicy, Transform, Verdict,
+};
 use crate::rules::retry::{RetryStrategy, RetryVerdict};
 use crate::words::error::ErrorInfo;
 use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
@@ -127,6 +130,11 @@ pub(super) fn answer(rules: &mut Rules, values: &Value, answers: &Rc<Answers>) {
         failed(&answer)?;
         Ok(answer.as_str().unwrap_or_default().to_owned())
     }));
+    answer_tools(rules, values, answers, &has);
+}
+
+/// What the host says of calls: whether their arguments fit, what they are told, how they run, who is asked.
+fn answer_tools(rules: &mut Rules, values: &Value, answers: &Rc<Answers>, has: &dyn Fn(&str) -> bool) {
     let own = answers.clone();
     rules.validator = has("validator").then_some(Rc::new(move |_: &ToolSpec, call: &ToolCallBlock| {
         failed(&own.take("validator", 0, |asked| {
@@ -225,27 +233,21 @@ fn read_verdict(answer: &Value) -> Result<Verdict, String> {
     }
 }
 
-type Answering<T> = Rc<T>;
-
-fn between_turns(
-    rule: &'static str,
-    place: usize,
-    answers: &Rc<Answers>,
-) -> Answering<dyn crate::rules::policy::PreTurnPolicy> {
+fn between_turns(rule: &'static str, place: usize, answers: &Rc<Answers>) -> Rc<dyn PreTurnPolicy> {
     let own = answers.clone();
     Rc::new(move |context: &PolicyContext<'_>| {
         read_verdict(&own.take(rule, place, |asked| write_context(context, asked)))
     })
 }
 
-fn after_loop(place: usize, answers: &Rc<Answers>) -> Answering<dyn crate::rules::policy::PostLoopPolicy> {
+fn after_loop(place: usize, answers: &Rc<Answers>) -> Rc<dyn PostLoopPolicy> {
     let own = answers.clone();
     Rc::new(move |context: &PolicyContext<'_>| {
         read_verdict(&own.take("postLoop", place, |asked| write_context(context, asked)))
     })
 }
 
-fn after_turn(place: usize, answers: &Rc<Answers>) -> Answering<dyn crate::rules::policy::PostTurnPolicy> {
+fn after_turn(place: usize, answers: &Rc<Answers>) -> Rc<dyn PostTurnPolicy> {
     let own = answers.clone();
     Rc::new(move |turn: &PostTurn<'_>| {
         read_verdict(&own.take("postTurn", place, |asked| {
@@ -256,10 +258,7 @@ fn after_turn(place: usize, answers: &Rc<Answers>) -> Answering<dyn crate::rules
     })
 }
 
-fn before_call(
-    place: usize,
-    answers: &Rc<Answers>,
-) -> Answering<dyn crate::rules::policy::PreDispatchPolicy> {
+fn before_call(place: usize, answers: &Rc<Answers>) -> Rc<dyn PreDispatchPolicy> {
     let own = answers.clone();
     Rc::new(move |call: &mut DispatchCall<'_>| {
         let answer = own.take("preDispatch", place, |asked| {
@@ -280,10 +279,7 @@ fn before_call(
     })
 }
 
-fn transformer(
-    place: usize,
-    answers: &Rc<Answers>,
-) -> Answering<dyn crate::rules::policy::ContextTransformer> {
+fn transformer(place: usize, answers: &Rc<Answers>) -> Rc<dyn ContextTransformer> {
     let own = answers.clone();
     Rc::new(move |messages: &[AgentMessage], overflow: bool| -> Result<Transform, String> {
         let answer = own.take("transformContext", place, |asked| {

@@ -32,6 +32,7 @@ mod digest;
 mod frame;
 mod input;
 mod messages;
+mod outputs;
 mod plain;
 mod play;
 mod record;

@@ -8,19 +8,15 @@ use crate::data::json::{FromJson, ToJson, Value};
 use crate::data::table::Table;
 use crate::data::text::number;
 use crate::host::config::Rules;
-use crate::host::ports::HookCall;
-use crate::machine::{
-    Effect, EffectId, EffectNames, History, Input, Letter, LoopState, Output, Reply, tell_first,
-};
+use crate::machine::{EffectId, EffectNames, History, Input, Letter, LoopState, Output, Reply, tell_first};
 use crate::rules::budget::Spent;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest};
-use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, Usage};
 
 use super::answering::{Answers, answer};
 use super::beginning::read_run;
 use super::digest::Digest;
-use super::input::{read_child, read_input};
+use super::input::read_input;
 use super::optional;
 use super::plain::read_values;
 use super::record::merge_rules;
@@ -49,39 +45,39 @@ impl std::error::Error for Divergence {}
 
 /// Where an input comes: the time, the events before it, and the effects that have started.
 #[derive(Clone, Copy, Debug)]
-struct When {
-    now: u64,
-    events: u64,
-    starts: u64,
+pub(super) struct When {
+    pub(super) now: u64,
+    pub(super) events: u64,
+    pub(super) starts: u64,
 }
 
 /// The pieces of one line that are left.
-struct Pieces {
-    id: EffectId,
-    when: When,
-    rest: std::vec::IntoIter<Value>,
+pub(super) struct Pieces {
+    pub(super) id: EffectId,
+    pub(super) when: When,
+    pub(super) rest: std::vec::IntoIter<Value>,
 }
 
 /// Lives a tape again, one thing after the other.
 pub struct Player {
-    tape: Tape,
+    pub(super) tape: Tape,
     /// The events and starts that are not on the tape any more.
-    from: (u64, u64),
+    pub(super) from: (u64, u64),
     /// The next line.
-    at: usize,
+    pub(super) at: usize,
     /// The line that is fed next, and the lines about what is beside the machine before it.
-    next: Option<Value>,
-    beside: Vec<Value>,
-    pieces: Option<(Pieces, Option<(When, Value)>)>,
-    values: Value,
+    pub(super) next: Option<Value>,
+    pub(super) beside: Vec<Value>,
+    pub(super) pieces: Option<(Pieces, Option<(When, Value)>)>,
+    pub(super) values: Value,
     pub(super) rules: Rules,
-    answers: Rc<Answers>,
+    pub(super) answers: Rc<Answers>,
     pub(super) state: Option<LoopState>,
     pub(super) queue: VecDeque<Output>,
-    pending: VecDeque<Seen>,
-    names: EffectNames,
+    pub(super) pending: VecDeque<Seen>,
+    pub(super) names: EffectNames,
     pub(super) open: Table<EffectId, String>,
-    known: Option<Box<History>>,
+    pub(super) known: Option<Box<History>>,
     /// The messages that the last run has left.
     pub(super) left: Vec<AgentMessage>,
     pub(super) letters: (Vec<Letter>, Vec<Letter>),
@@ -89,12 +85,12 @@ pub struct Player {
     pub(super) spent: Spent,
     pub(super) now: u64,
     pub(super) events: u64,
-    starts: u64,
-    inputs: u64,
+    pub(super) starts: u64,
+    pub(super) inputs: u64,
     /// How many late events stand at the front of the queue.
-    late: usize,
+    pub(super) late: usize,
     pub(super) request: Option<ModelRequest>,
-    digest: Digest,
+    pub(super) digest: Digest,
 }
 
 impl Player {
@@ -255,7 +251,7 @@ impl Player {
         self.fault([&number(wanted), " events"].concat(), ["a tape of ", &number(self.events)].concat())
     }
 
-    fn fault(&self, expected: impl Into<String>, got: impl Into<String>) -> Divergence {
+    pub(super) fn fault(&self, expected: impl Into<String>, got: impl Into<String>) -> Divergence {
         Divergence { input: self.inputs, expected: expected.into(), got: got.into() }
     }
 
@@ -304,94 +300,6 @@ impl Player {
                 .ok_or_else(|| self.unreadable("`at` and `to` say when it came")),
             _ => Ok(None),
         }
-    }
-
-    /// Processes outputs until something can be seen, or until the next input comes.
-    fn process(&mut self, target: Option<When>) -> Result<Option<Seen>, Divergence> {
-        loop {
-            let wanted = target.map(|when| (when.events, when.starts));
-            if wanted.is_some_and(|(events, starts)| self.events >= events && self.starts >= starts) {
-                return Ok(None);
-            }
-            let may_start = wanted.is_none_or(|(_, starts)| self.starts < starts);
-            let Some(output) = self.queue.pop_front() else {
-                return match wanted {
-                    None => Ok(None),
-                    Some((events, _)) => Err(self.fault(
-                        [&number(events), " events before it"].concat(),
-                        [&number(self.events), " events"].concat(),
-                    )),
-                };
-            };
-            self.late = self.late.saturating_sub(1);
-            match output {
-                Output::Event(event) => return Ok(Some(self.emit(event))),
-                Output::Receipt(..) => {}
-                Output::Cancel(id) => {
-                    let name = self.open.remove(&id).unwrap_or_default();
-                    return Ok(Some(Seen::Cancel { id, name }));
-                }
-                Output::Start { id, effect, announce } => {
-                    if !is_after_hook(&effect) && self.is_cancelled(id) {
-                        continue;
-                    }
-                    match announce {
-                        Some(event) => {
-                            self.queue.push_front(Output::Start { id, effect, announce: None });
-                            return Ok(Some(self.emit(event)));
-                        }
-                        None if may_start => return Ok(Some(self.start(id, effect))),
-                        // Calls that start together are announced together.
-                        None => {
-                            self.queue.push_front(Output::Start { id, effect, announce });
-                            let Some(event) = self.next_announcement() else {
-                                return Err(self.fault("an announcement", "none"));
-                            };
-                            return Ok(Some(self.emit(event)));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn next_announcement(&mut self) -> Option<AgentEvent> {
-        self.queue.iter_mut().find_map(|output| match output {
-            Output::Start { announce, .. } => announce.take(),
-            _ => None,
-        })
-    }
-
-    fn is_cancelled(&self, id: EffectId) -> bool {
-        self.queue.iter().any(|output| matches!(output, Output::Cancel(other) if *other == id))
-    }
-
-    fn emit(&mut self, event: AgentEvent) -> Seen {
-        self.events += 1;
-        if let (AgentEvent::AgentEnd { usage, .. }, Some(state)) = (&event, &mut self.state) {
-            self.used.add(usage);
-            self.spent.add(&state.spent(self.now));
-            self.left = state.messages().to_vec();
-            self.letters = state.take_queues();
-            self.known = Some(Box::new(state.take_history()));
-        }
-        Seen::Event(event)
-    }
-
-    fn start(&mut self, id: EffectId, effect: Effect) -> Seen {
-        self.starts += 1;
-        match (&effect, &mut self.state) {
-            (Effect::Infer { request, .. }, _) => self.request = Some(request.clone()),
-            (Effect::Execute { call_id, .. }, Some(state)) => {
-                let is_inside = |path: &[String]| path.first().is_some_and(|first| **first == **call_id);
-                if state.take_child(call_id).is_some() {
-                    state.child_questions.retain(|question| !is_inside(&question.path));
-                }
-            }
-            _ => {}
-        }
-        let name = self.open.get(&id).cloned().unwrap_or_default();
-        Seen::Start { id, name, effect }
     }
 
     /// Feeds the next line. Returns whether there was one.
@@ -483,25 +391,6 @@ impl Player {
         Ok(())
     }
 
-    fn take_late(&mut self, line: &Value) {
-        let Some(state) = &mut self.state else { return };
-        let call_id = line.text_at("callId").unwrap_or_default();
-        let events = state.take_late_event(call_id, read_child(line));
-        events.iter().for_each(|event| self.digest.take_event(event));
-        let Some(dropped) = line.number_at("id") else {
-            return self.pending.extend(events.into_iter().map(Seen::Event));
-        };
-        let is_it = |output: &Output| matches!(output, Output::Cancel(id) if *id == dropped);
-        if let Some(place) = self.queue.iter().position(is_it) {
-            self.queue.drain(..=place);
-            self.late = 0;
-        }
-        for event in events {
-            self.queue.insert(self.late.min(self.queue.len()), Output::Event(event));
-            self.late += 1;
-        }
-    }
-
     /// The answers that rules gave during the step are the lines after it.
     fn gather_answers(&mut self) -> Result<Vec<Value>, Divergence> {
         let mut answers = Vec::new();
@@ -522,11 +411,8 @@ impl Player {
 
     /// Whether the notes from here on stand before an answer.
     fn answer_follows(&self) -> bool {
-        let lines = (self.at..).map_while(|at| self.tape.line(at)?.ok());
-        lines
-            .skip_while(|line| line.get("note").is_some())
-            .next()
-            .is_some_and(|line| line.get("ask").is_some())
+        let mut lines = (self.at..).map_while(|at| self.tape.line(at)?.ok());
+        lines.find(|line| line.get("note").is_none()).is_some_and(|line| line.get("ask").is_some())
     }
 
     fn take_input(&mut self, line: &Value) -> Result<(), Divergence> {
@@ -600,9 +486,4 @@ fn read_piece(before: When, piece: Value) -> Result<(When, Value), String> {
         starts: before.starts,
     };
     Ok((when, event))
-}
-
-/// These observe what is in the history already, and start whatever has happened since.
-fn is_after_hook(effect: &Effect) -> bool {
-    matches!(effect, Effect::Hook(HookCall::AfterInference { .. } | HookCall::AfterToolExecution { .. }))
 }
