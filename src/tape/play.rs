@@ -18,6 +18,7 @@ use super::beginning::read_run;
 use super::digest::Digest;
 use super::input::read_input;
 use super::optional;
+use super::pieces::read_piece;
 use super::plain::read_values;
 use super::record::merge_rules;
 use super::seen::Seen;
@@ -56,6 +57,8 @@ pub(super) struct Pieces {
     pub(super) id: EffectId,
     pub(super) when: When,
     pub(super) rest: std::vec::IntoIter<Value>,
+    /// The last piece that was written in full: the next ones may be only what they add.
+    pub(super) last: Value,
 }
 
 /// Lives a tape again, one thing after the other.
@@ -144,8 +147,8 @@ impl Player {
         let mut rules = self.rules.clone();
         answer(&mut rules, &self.values, &answers);
         let pieces = self.pieces.as_ref().map(|(pieces, next)| {
-            let Pieces { id, when, rest } = pieces;
-            (Pieces { id: *id, when: *when, rest: rest.clone() }, next.clone())
+            let Pieces { id, when, rest, last } = pieces;
+            (Pieces { id: *id, when: *when, rest: rest.clone(), last: last.clone() }, next.clone())
         });
         Player {
             tape: self.tape.clone(),
@@ -264,13 +267,12 @@ impl Player {
         if let Some((pieces, next @ None)) = &mut self.pieces {
             match pieces.rest.next() {
                 Some(piece) => {
-                    let (when, event) = read_piece(pieces.when, piece).map_err(|why| Divergence {
+                    let read = read_piece(pieces, piece).map_err(|why| Divergence {
                         input: self.inputs,
                         expected: "a piece of an answer".to_owned(),
-                        got: why,
+                        got: why.to_owned(),
                     })?;
-                    pieces.when = when;
-                    *next = Some((when, event));
+                    *next = Some(read);
                 }
                 None => self.pieces = None,
             }
@@ -332,7 +334,7 @@ impl Player {
                 let Value::Array(pieces) = line.take("pieces") else {
                     return Err(self.unreadable("`pieces` must be a list"));
                 };
-                self.pieces = Some((Pieces { id, when, rest: pieces.into_iter() }, None));
+                self.pieces = Some((Pieces { id, when, rest: pieces.into_iter(), last: Value::Null }, None));
             }
             Some("late") => self.take_late(&line),
             _ => self.take_input(&line)?,
@@ -469,21 +471,4 @@ impl Player {
             self.open.remove(id);
         }
     }
-}
-
-/// Reads a piece: the time since the last one, the events since the last one, and what came.
-fn read_piece(before: When, piece: Value) -> Result<(When, Value), String> {
-    let Value::Array(parts) = piece else { return Err("it is no list".to_owned()) };
-    let Ok([later, events, event]) = <[Value; 3]>::try_from(parts) else {
-        return Err("it has not three members".to_owned());
-    };
-    let (Some(later), Some(events)) = (later.as_u64(), events.as_u64()) else {
-        return Err("it does not say when it came".to_owned());
-    };
-    let when = When {
-        now: before.now.saturating_add(later),
-        events: before.events.saturating_add(events),
-        starts: before.starts,
-    };
-    Ok((when, event))
 }

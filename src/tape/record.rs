@@ -69,6 +69,8 @@ pub(super) struct Pen {
     now: Cell<u64>,
     /// The model call whose pieces the last line has, while more can be added to it, and the events before the last piece.
     pieces: Cell<Option<(EffectId, u64)>>,
+    /// The block that the last piece adds to, if it adds to one.
+    block: Cell<Option<(PieceKind, u32)>>,
 }
 
 impl Pen {
@@ -145,6 +147,7 @@ impl Recorder {
             starts: Cell::new(starts),
             now: Cell::new(now),
             pieces: Cell::default(),
+            block: Cell::default(),
         };
         pen.append(header(now));
         Recorder(Rc::new(Writing {
@@ -368,29 +371,42 @@ impl Recording for Writing {
         let pen = &self.pen;
         let (events, before) = (pen.events.get(), pen.now.replace(now));
         let open = pen.pieces.get().filter(|(open, _)| *open == id);
-        let mut text = match open {
-            Some((_, told)) => {
+        let added = delta_of(event);
+        let block = added.map(|(kind, index, _)| (kind, index));
+        let is_next = block.is_some() && pen.block.replace(block) == block;
+        match (open, added) {
+            // Most pieces add to the block of the one before, which was an event.
+            (Some((_, told)), Some((_, _, delta))) if is_next && events == told + 1 => {
+                let mut text = pen.text.borrow_mut();
+                text.push_str(",");
+                if now > before {
+                    text.push_str("[");
+                    write_u64(now - before, &mut text);
+                    text.push_str(",");
+                }
+                delta.write_json(&mut text);
+                text.push_str(if now > before { "]" } else { "" });
+            }
+            (Some((_, told)), _) => {
                 let mut text = pen.text.borrow_mut();
                 text.push_str(",[");
                 write_u64(now.saturating_sub(before), &mut text);
                 text.push_str(",");
                 write_u64(events.saturating_sub(told), &mut text);
-                text
+                write_piece(event, &mut text);
             }
-            None => {
+            (None, _) => {
                 pen.close_pieces();
+                pen.block.set(block);
                 let mut text = pen.text.borrow_mut();
                 let mut line = ObjectWriter::new(&mut text);
                 pen.when(now, &mut line);
                 line.field("in", "pieces").field("id", &id);
                 line.optional("name", &self.open.borrow().get(&id).cloned());
                 line.key("pieces").push_str("[[0,0");
-                text
+                write_piece(event, &mut text);
             }
-        };
-        text.push_str(",");
-        event.write_json(&mut text);
-        text.push_str("]");
+        }
         pen.pieces.set(Some((id, events)));
     }
 
@@ -437,6 +453,31 @@ impl Recording for Writing {
             write_child(event, line);
         });
     }
+}
+
+/// What a piece adds to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PieceKind {
+    Text,
+    Thinking,
+    Arguments,
+}
+
+fn delta_of(event: &AssistantMessageEvent) -> Option<(PieceKind, u32, &str)> {
+    use AssistantMessageEvent as E;
+    match event {
+        E::TextDelta { index, delta } => Some((PieceKind::Text, *index, delta)),
+        E::ThinkingDelta { index, delta } => Some((PieceKind::Thinking, *index, delta)),
+        E::ToolCallDelta { index, delta } => Some((PieceKind::Arguments, *index, delta)),
+        _ => None,
+    }
+}
+
+/// Writes the last member of a piece.
+fn write_piece(event: &AssistantMessageEvent, text: &mut String) {
+    text.push_str(",");
+    event.write_json(text);
+    text.push_str("]");
 }
 
 /// The values of a line of rules, put over those before.

@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use crate::data::json::{Map, ToJson, Value};
 
+use super::pieces::in_full;
+
 /// Sees a text and the name of the member that holds it, and returns what is written.
 pub type Redact = dyn Fn(&str, &str) -> String;
 
@@ -49,6 +51,7 @@ impl Redactor {
     pub(super) fn pieces(&self, line: &str) -> String {
         let Ok(mut value) = Value::parse_container(line) else { return line.to_owned() };
         if let Some(Value::Array(pieces)) = value.get_mut("pieces") {
+            in_full(pieces);
             self.join_deltas(pieces);
         }
         self.walk("", &mut value);

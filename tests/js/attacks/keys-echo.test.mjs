@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { Agent, anthropic, clock, custom, gemini, openai, openaiResponses, readRun, testTool } from "../kit.mjs";
-import { ready, recordNow } from "../../../pkg/tape.js";
+import { ready, recordNow, replay } from "../../../pkg/tape.js";
 
 await ready();
 
@@ -74,7 +74,8 @@ async function outcomeOf(agent) {
   recorder.stop();
   // On a tape, what comes in pieces is also read as a whole.
   const tape = recorder.toText();
-  const deltas = [...tape.matchAll(/"delta":"((?:[^"\\]|\\.)*)"/g)].map(([, delta]) => JSON.parse(`"${delta}"`)).join("");
+  const replies = replay(recorder.toTape()).entries().flatMap((entry) => (entry.kind === "reply" ? [/** @type {any} */ (entry.reply)] : []));
+  const deltas = replies.map(({ delta = "" }) => delta).join("");
   return { outcome, told: [leaving(agent, outcome), tape, deltas] };
 }
 

@@ -23,8 +23,13 @@ pub(super) struct Compiled {
 }
 
 /// Compiles a crate to wasm.
-pub(super) fn compile(manifest: &Manifest, engine: &str, kind: Kind, own_std: bool) -> Result<Compiled> {
-    let profile = if kind == Kind::Dev { &manifest.cargo.dev_profile } else { &manifest.cargo.profile };
+pub(super) fn compile(
+    manifest: &Manifest,
+    (engine, profile): (&str, &str),
+    kind: Kind,
+    own_std: bool,
+) -> Result<Compiled> {
+    let profile = if kind == Kind::Dev { &manifest.cargo.dev_profile } else { profile };
     let mut cargo = command("cargo");
     cargo.args(["rustc", "--package", engine, "--lib", "--target", TARGET]);
     cargo.args(["--profile", profile, "--message-format", "json-render-diagnostics"]);

@@ -31,6 +31,9 @@ pub(super) struct Module {
     pub(super) engine: String,
     pub(super) wasm: String,
     pub(super) glue: String,
+    pub(super) profile: String,
+    /// What wasm-opt is told in place of `-Oz`.
+    pub(super) optimise: String,
     pub(super) budget: usize,
 }
 

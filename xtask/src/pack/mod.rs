@@ -90,7 +90,7 @@ pub fn build(kind: Kind) -> Result<Built> {
 fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let manifest = Manifest::read()?;
     let own_std = kind != Kind::Dev && setup::std_source()?;
-    let compiled = compile(&manifest, &manifest.package.engine, kind, own_std)?;
+    let compiled = compile(&manifest, (&manifest.package.engine, &manifest.cargo.profile), kind, own_std)?;
     let contents = Contents::find(&manifest, &compiled.crates)?;
     if own_std {
         licences::keep(&contents)?;
@@ -148,13 +148,19 @@ fn add_module(
     lock: &[u8],
     files: &mut Files,
 ) -> Result<()> {
-    let compiled = compile(manifest, &module.engine, kind, own_std)?.wasm;
+    let compiled = compile(manifest, (&module.engine, &module.profile), kind, own_std)?.wasm;
     let cache = StepCache::next_to(&compiled)?;
     let step = |name: &str| [name, &module.engine].join("-");
     let bound = cache.make(&step("bindgen"), fs::read(&compiled)?, |folder| bind(&compiled, folder))?;
     files.add(&module.glue, fs::read(bound.join(bind::GLUE))?)?;
     files.take(&keep_types(manifest, &module.glue, &bound.join(bind::TYPES))?);
-    let wasm = optimised_as(&step("wasm-opt"), manifest, kind, (&cache, &bound.join(bind::WASM)), lock)?;
+    let wasm = optimised_as(
+        (&step("wasm-opt"), &module.optimise),
+        manifest,
+        kind,
+        (&cache, &bound.join(bind::WASM)),
+        lock,
+    )?;
     files.add(&module.wasm, fs::read(wasm)?)
 }
 
@@ -166,11 +172,11 @@ fn optimised(
     wasm: &Path,
     lock: &[u8],
 ) -> Result<PathBuf> {
-    optimised_as("wasm-opt", manifest, kind, (cache, wasm), lock)
+    optimised_as(("wasm-opt", "-Oz"), manifest, kind, (cache, wasm), lock)
 }
 
 fn optimised_as(
-    step: &str,
+    (step, level): (&str, &str),
     manifest: &Manifest,
     kind: Kind,
     (cache, wasm): (&StepCache, &Path),
@@ -180,6 +186,7 @@ fn optimised_as(
         return Ok(wasm.to_owned());
     }
     let mut flags = manifest.wasm_opt.flags.clone();
+    flags.iter_mut().filter(|flag| *flag == "-Oz").for_each(|flag| *flag = level.to_owned());
     if kind == Kind::Named {
         flags.retain(|flag| flag != "--strip-debug");
         flags.push("-g".to_owned());
