@@ -98,7 +98,7 @@ impl Pen {
         if self.pieces.take().is_some() {
             let mut text = self.text.borrow_mut();
             text.push_str("]}\n");
-            if let Some(redactor) = &self.redactor {
+            if let Some(redactor) = self.redactor.as_ref().filter(|redactor| redactor.sees_texts()) {
                 // Texts of one block are seen as one, so that nothing hides across the pieces.
                 let from =
                     text.get(..text.len() - 1).and_then(|text| text.rfind('\n')).map_or(0, |at| at + 1);
@@ -207,7 +207,7 @@ impl Recorder {
     /// the host ends the tape with [`seal`](super::seal).
     pub fn take_lines(&self) -> String {
         let pen = &self.0.pen;
-        if pen.redactor.is_some() && pen.pieces.get().is_some() {
+        if pen.redactor.as_ref().is_some_and(Redactor::sees_texts) && pen.pieces.get().is_some() {
             // What is redacted is seen as a whole, so the last line waits for the rest of its block.
             let mut text = pen.text.borrow_mut();
             let end = text.rfind('\n').map_or(0, |at| at + 1);

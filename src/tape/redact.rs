@@ -41,9 +41,18 @@ pub(super) struct Redactor {
 impl Redactor {
     /// Returns a line without what is left out.
     pub(super) fn line(&self, line: String) -> String {
+        // Nothing in it can be too long.
+        if self.redact.is_none() && self.max_bytes.is_none_or(|limit| line.len() <= limit) {
+            return line;
+        }
         let Ok(mut value) = Value::parse_container(&line) else { return line };
         self.walk("", &mut value);
         value.to_json()
+    }
+
+    /// Whether texts are looked at.
+    pub(super) fn sees_texts(&self) -> bool {
+        self.redact.is_some()
     }
 
     /// Like [`Redactor::line`], for a line of pieces: the texts of one block are seen as one, and come in as many pieces as
