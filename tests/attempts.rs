@@ -511,6 +511,39 @@ fn an_error_that_nobody_tried_again_is_not_asked_of_the_next_model() {
     assert_eq!(stage.count("model_fallback"), 0);
 }
 
+#[test]
+fn what_another_server_may_do_is_asked_of_the_next_model_without_asking_this_one_again() {
+    for kind in [ErrorKind::Server, ErrorKind::Throttled, ErrorKind::Overloaded] {
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
+            let gone = ErrorInfo { retryable: false, ..ErrorInfo::new(kind, "the quota is spent") };
+            let first = native_model("m", vec![with_error(gone)]);
+            config.set_models(vec![first, native_model("spare", vec![text("here")])]);
+        });
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.history().last().unwrap(), "assistant: here");
+        assert_eq!((stage.count("retry_attempt"), stage.count("model_fallback")), (0, 1));
+    }
+}
+
+#[test]
+fn a_conversation_that_nothing_makes_short_enough_is_told_to_the_next_model() {
+    for engine in [None, Some(false)] {
+        let mut stage = stage(Vec::new(), Vec::new(), |config| {
+            let first = native_model("small", vec![refused_in_the_middle()]);
+            let second = native_model("medium", vec![failure(ErrorKind::ContextOverflow)]);
+            config.set_models(vec![first, second, native_model("large", vec![text("here")])]);
+            config.ports.compaction = engine.map(|_| {
+                Rc::new(Port(|_| ready(Err("no".to_owned())))) as Rc<dyn turnwheel::ports::CompactionEngine>
+            });
+        });
+        stage.prompt("go").finish().check();
+        assert_eq!(stage.history(), ["user: go", "assistant: here"]);
+        assert_eq!((stage.count("message_reset"), stage.count("model_fallback")), (1, 2));
+        let messages = stage.agent.messages();
+        assert!(matches!(&messages[1], AgentMessage::Assistant(answer) if &*answer.model == "large"));
+    }
+}
+
 /// Retries every error.
 struct EveryError;
 

@@ -8,6 +8,19 @@ declare module "node:fs" {
   export = fs;
 }
 
+declare module "node:fs/promises" {
+  export function appendFile(file: string, text: string): Promise<void>;
+  export function mkdir(folder: string, options?: { recursive?: boolean }): Promise<unknown>;
+  export function readFile(file: string): Promise<Uint8Array>;
+  export function readFile(file: string, encoding: "utf8"): Promise<string>;
+  export function readdir(folder: string, options?: { recursive?: boolean }): Promise<string[]>;
+  export function rename(from: string, to: string): Promise<void>;
+  export function rm(path: string, options?: { recursive?: boolean; force?: boolean }): Promise<void>;
+  export function stat(path: string): Promise<{ mtimeMs: number }>;
+  export function truncate(file: string, length: number): Promise<void>;
+  export function writeFile(file: string, text: string): Promise<void>;
+}
+
 declare module "*.wasm" {
   const module: WebAssembly.Module;
   export default module;

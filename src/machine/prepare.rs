@@ -154,14 +154,14 @@ impl Step<'_> {
     }
 
     /// Messages that arrived while room was made are part of the repeated call.
-    fn append_arrived(&mut self) {
+    pub(super) fn append_arrived(&mut self) {
         let mut arrived = self.take_steering();
         self.state.queues.pending.append(&mut arrived);
         self.append_pending();
     }
 
     /// There is room, so the model is called again; what it said before it refused does not count.
-    fn discard_shown(&mut self) {
+    pub(super) fn discard_shown(&mut self) {
         let shown = std::mem::take(&mut self.state.turn.shown);
         self.count(&shown.usage.totalled());
         let reason = self.state.turn.overflow.as_ref().map(|refusal| refusal.message.clone());
@@ -186,6 +186,7 @@ impl Step<'_> {
         match result {
             // That was an estimate; the model has the last word.
             None | Some(Err(_)) if !is_refused => self.pre_turn(),
+            None | Some(Err(_)) if self.falls_back_to_more_room() => {}
             None => self.cut_message(MessageStopReason::Error, overflow),
             Some(Err(text)) => {
                 let message = [&overflow.message, "; the compaction engine failed: ", &text].concat();

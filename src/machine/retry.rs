@@ -11,7 +11,7 @@ use crate::rules::retry::RetryVerdict;
 use crate::rules::stream::Assembler;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
-use crate::words::message::MessageStopReason;
+use crate::words::message::{MessageStopReason, Usage};
 
 use super::output::{Effect, EffectId};
 use super::phase::{AttemptStage, FailedAttempt, Inference, Phase, Streaming};
@@ -128,7 +128,7 @@ impl Step<'_> {
             .rules
             .models
             .get(inference.model + 1)
-            .filter(|_| can_pay && (error.retryable || inference.last_error == Some(error.code)))
+            .filter(|_| can_pay && (concerns_the_server(&error) || inference.last_error == Some(error.code)))
         {
             Some(_) => self.fall_back(inference, streaming, &error),
             None => self.cut_stream(streaming, MessageStopReason::Error, error),
@@ -145,13 +145,35 @@ impl Step<'_> {
 
     fn fall_back(&mut self, mut inference: Box<Inference>, streaming: Streaming, error: &ErrorInfo) {
         self.discard_answer(streaming, &error.message);
+        inference.attempt = 1;
+        inference.last_error = None;
+        self.call_next(inference);
+    }
+
+    /// Nothing makes the conversation short enough for this model, so the next one is called, if there is one: it may have
+    /// more room. Returns whether it is.
+    pub(super) fn falls_back_to_more_room(&mut self) -> bool {
+        let model = self.state.turn.model;
+        if self.rules.models.get(model + 1).is_none() || self.is_out_of_budget(&Usage::default()) {
+            return false;
+        }
+        self.discard_shown();
+        self.state.turn.overflow = None;
+        self.state.turn.recoveries = 0;
+        self.append_arrived();
+        if let Some(request) = self.new_request() {
+            let stage = AttemptStage::default();
+            self.call_next(Box::new(Inference { request, model, attempt: 1, last_error: None, stage }));
+        }
+        true
+    }
+
+    fn call_next(&mut self, mut inference: Box<Inference>) {
         let Some(next) = self.rules.models.get(inference.model + 1) else { return };
         let own = self.rules.models.first().map_or("", |model| &model.id);
         let (from, to) = (own.to_owned(), next.id.as_ref().to_owned());
         inference.model += 1;
         self.fit_request(&mut inference.request, inference.model);
-        inference.attempt = 1;
-        inference.last_error = None;
         self.state.turn.model = inference.model;
         self.emit(AgentEvent::ModelFallback { from, to });
         self.attempt(inference);
@@ -175,6 +197,12 @@ impl Step<'_> {
         self.state.approvals.forget_parked();
         self.emit(AgentEvent::MessageReset { reason: reason.to_owned() });
     }
+}
+
+/// Whether another server may do what this one could not, whether or not it is worth asking this one again: its quota is
+/// spent, say, or the model that was to run in the page is not there.
+fn concerns_the_server(error: &ErrorInfo) -> bool {
+    error.retryable || error.code.is_transient()
 }
 
 /// Classifies an error that nobody classified, by its text.

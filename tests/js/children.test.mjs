@@ -305,3 +305,28 @@ test("questions that are kept stay inside", async () => {
   agent.abort();
   await run;
 });
+
+test("a call that runs an agent has the cause of the stop, whatever event the listener stops it in", async () => {
+  const free = () => ({ ...options([]), model: plan(() => [["c1", "mid", "a"]]) });
+  // Without questions: the tool runs at once.
+  const unasked = () => {
+    const work = tool({ name: "work", description: "", parameters: { type: "object", properties: { prompt: { type: "string" } } }, execute: async ({ prompt }) => `did ${prompt}` });
+    const mid = () => new Agent({ model: plan((prompt) => [["w", "work", prompt]]), tools: [work] });
+    return { ...free(), tools: [subagent({ name: "mid", description: "", agent: mid })] };
+  };
+  for (let stopAt = 0, isOver = false; !isOver; stopAt++) {
+    const agent = new Agent(unasked());
+    let seen = 0;
+    let result;
+    isOver = true;
+    agent.subscribe((event) => {
+      if (event.type === "tool_execution_end") result = event.result;
+      if (seen++ !== stopAt) return;
+      isOver = false;
+      agent.abort("enough");
+    });
+    await agent.prompt("Go.");
+    // A call that had its result by then keeps it.
+    if (result) assert.ok(result.cause === "aborted" || result.content[0].text === "did a", `stopped at event ${stopAt}: ${JSON.stringify(result)}`);
+  }
+});

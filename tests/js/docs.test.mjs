@@ -54,7 +54,7 @@ test("blocks of jsx compile", async () => {
 test("tsc agrees with the code of every page", async () => {
   const config = JSON.parse(readFileSync(join(ROOT, "tests/js/types/tsconfig.json"), "utf8"));
   const paths = Object.fromEntries(Object.entries(config.compilerOptions.paths).map(([name, [linked]]) => [name, [`../../js/types/${linked}`]]));
-  writeFileSync(join(folder, "ambient.d.ts"), 'declare module "node:*";\ndeclare const process: any;\ndeclare module "*.wasm";\n');
+  writeFileSync(join(folder, "ambient.d.ts"), 'declare module "node:*";\ndeclare const process: any;\ndeclare module "*.wasm";\ninterface Document { modelContext: any }\n');
   /**
    * Strict for ts; js has no way to declare what may be missing.
    * @param {string} language @param {any[]} programs @param {any} options

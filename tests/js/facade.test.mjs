@@ -54,7 +54,7 @@ test("a function fits on a screen", () => {
 });
 
 // What only an agent here needs: the calls into wasm, and the wires.
-for (const door of ["react", "remote", "server", "stores"]) {
+for (const door of ["react", "remote", "server", "stores", "local"]) {
   test(`an app that imports turnwheel/${door} alone ships no agent`, async () => {
     const { outputFiles } = await build({ entryPoints: [here(`../../pkg/${door}.js`)], bundle: true, format: "esm", minify: true, packages: "external", write: false });
     const code = outputFiles.map(({ text }) => text).join("");

@@ -126,6 +126,7 @@ test("a tool that exists as a task only runs too, and tells how it goes", async 
   // The server adds the tool once it knows that the client is there.
   await tasks.refresh();
   const [result] = await results(tasks.tools, ["simulate-research-query", { topic: "wheels" }]);
+  if (process.env["MCP_SDK"] === "lowest") return assert.match(result.content[0].text, /this tool only runs as a task, which this version of the Client cannot do/);
   assert.match(result.content[0].text, /^# Research Report: wheels/);
 });
 

@@ -73,7 +73,7 @@ async function compiles(project) {
  * The modules whose examples are compiled, by import name; those of `turnwheel/react` are JSX.
  * @type {[string, string][]}
  */
-const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "mcp"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
+const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "mcp", "local"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
 
 /** The examples that editors show, each in a function of its own, with declarations for what they assume. */
 function examples() {

@@ -11,13 +11,13 @@ import { promisify } from "node:util";
 
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 
-test("tsc agrees: React and MCP as a user writes them", async () => {
+test("tsc agrees: React, MCP, WebMCP and shared stores as a user writes them", async () => {
   const output = await promisify(execFile)(process.execPath, [here("../../node_modules/typescript/bin/tsc"), "--project", here("types/parts.json")]).catch((error) => error);
   assert.equal(output.stdout, "");
   assert.equal(output.stderr, "");
 });
 
-for (const part of ["react", "mcp"]) {
+for (const part of ["react", "mcp", "webmcp", "stores-node"]) {
   test(`${part} is declared as it is, each thing with a word, an example and a use`, async () => {
     const declared = readFileSync(here(`../../www/npm/${part}.d.ts`), "utf8");
     const usage = readFileSync(here("types/parts.tsx"), "utf8");

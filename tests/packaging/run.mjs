@@ -55,7 +55,7 @@ try {
     const { filename, files } = await shop.pack();
     tarball = filename;
     const paths = files.map((/** @type {any} */ file) => file.path);
-    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js"]) assert.ok(paths.includes(needed), `${needed} is in it`);
+    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js"]) assert.ok(paths.includes(needed), `${needed} is in it`);
     assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(js|d\.ts|wasm|json|md)$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
     project = await shop.project();
     assert.deepEqual(await readdir(join(project, "node_modules")).then((names) => names.filter((name) => !name.startsWith("."))), ["turnwheel"], "it depends on nothing");

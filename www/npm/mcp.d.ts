@@ -1,4 +1,4 @@
-import type { JsonSchema, ToolDefinition } from "./index.js";
+import type { AgentMessage, JsonSchema, ToolDefinition } from "./index.js";
 
 /**
  * A tool as its server describes it.
@@ -16,7 +16,34 @@ export interface McpTool {
 }
 
 /**
- * The part of a `Client` of `@modelcontextprotocol/sdk` that is used.
+ * What a server asks a person in the middle of a call: to fill in a form, or to go to an address.
+ *
+ * @example
+ * const show = ({ server, message, ...request }: McpElicitation) => request.mode === "url" ? confirm(`${server}: ${message} ${request.url}`) : prompt(`${server}: ${message}`);
+ */
+export type McpElicitation =
+  & { /** The name that the server gives itself. */ server: string; message: string; /** The call that it belongs to, if only one is in flight. */ callId?: string; toolName?: string }
+  & ({ mode: "form"; /** A flat object of texts, numbers, booleans and choices. */ requestedSchema?: JsonSchema | undefined } | { mode: "url"; url: string; elicitationId?: string });
+
+/**
+ * The answer to a server's question. `content` is checked against the schema that the server asked with; fields that are
+ * missing get its defaults.
+ *
+ * @example
+ * const answer: McpElicitResult = { action: "accept", content: { size: "large" } };
+ */
+export interface McpElicitResult { action: "accept" | "decline" | "cancel"; content?: { [name: string]: string | number | boolean | string[] } }
+
+/**
+ * A prompt that a server offers to a person.
+ *
+ * @example
+ * const titleOf = ({ title, name }: McpPrompt) => title ?? name;
+ */
+export interface McpPrompt { name: string; title?: string | undefined; description?: string | undefined; arguments?: { name: string; description?: string | undefined; required?: boolean | undefined }[] | undefined }
+
+/**
+ * The part of a `Client` of `@modelcontextprotocol/sdk`, or of its successor `@modelcontextprotocol/client`, that is used.
  *
  * @example
  * const client: McpClient = new Client({ name: "my-app", version: "1" });
@@ -27,6 +54,15 @@ export interface McpClient {
   close(): Promise<void>;
   transport?: any;
   onclose?: any;
+  setRequestHandler?(...args: any[]): void;
+  getServerVersion?(): { name: string } | undefined;
+  getServerCapabilities?(): any;
+  getInstructions?(): string | undefined;
+  listResources?(...args: any[]): Promise<any>;
+  listResourceTemplates?(...args: any[]): Promise<any>;
+  readResource?(...args: any[]): Promise<any>;
+  listPrompts?(...args: any[]): Promise<any>;
+  getPrompt?(...args: any[]): Promise<any>;
 }
 
 /**
@@ -62,9 +98,12 @@ export interface McpToolsOptions {
    * one that you do not trust, use `"always"`.
    */
   approval?: "destructive" | "writes" | "always" | "never" | ((tool: McpTool) => boolean);
-  /** How many milliseconds a server may be silent during a call; progress restarts it. Default 60,000. */
+  /**
+   * How many milliseconds a server may be silent during a call; progress restarts it. The time in which the server waits for
+   * an answer of ours does not count. Default 60,000.
+   */
   timeoutMs?: number;
-  /** How many milliseconds a call may take in all. Default: no limit. */
+  /** How many milliseconds a call may take in all, without the time in which the server waits for us. Default: no limit. */
   totalTimeoutMs?: number;
   /** In bytes. A longer result is cut, with a note. */
   maxResultBytes?: number;
@@ -75,6 +114,31 @@ export interface McpToolsOptions {
   onError?: (error: unknown) => void;
   /** The name and version sent to the server, if the connection is made here. */
   clientInfo?: { name: string; version: string };
+  /** Two more tools, `list_resources` and `read_resource`, if the server has resources. Default false. */
+  resources?: boolean;
+  /**
+   * Asks a person what the server wants to know. `"ask"`, the default, makes it a question of the agent, of the kind
+   * `elicitation`; with `false` servers are told that nobody can be asked. As a function: the `signal` is aborted when the call is,
+   * and when the server takes its question back; `completed` settles when the server says that what was to be done at an address
+   * is done. A throw cancels the question, and `onError` is told. A Client of your own answers as you made it, unless this is
+   * given; then it must declare `elicitation: { form: {}, url: {} }`.
+   */
+  onElicit?: "ask" | false | ((request: McpElicitation, info: { signal: AbortSignal; completed: Promise<void> }) => McpElicitResult | McpElicitResult["action"] | Promise<McpElicitResult | McpElicitResult["action"]>);
+  /**
+   * Lets the server ask a model through you, at your cost: return a text, or a result in the protocol's form; `undefined` refuses.
+   * Without it servers are told that there is no model. `request` is the protocol's `sampling/createMessage`.
+   */
+  onSample?: (request: { messages: { role: "user" | "assistant"; content: any }[]; systemPrompt?: string; maxTokens: number; [name: string]: any }, info: { signal: AbortSignal }) => string | { content: any; model?: string; stopReason?: string } | undefined | Promise<string | { content: any; model?: string; stopReason?: string } | undefined>;
+  /** Where the work is: addresses that begin with `file://`. Servers are told none by default. */
+  roots?: readonly (string | URL | { uri: string; name?: string })[] | (() => readonly (string | URL | { uri: string; name?: string })[] | Promise<readonly (string | URL | { uri: string; name?: string })[]>);
+  /** Sent with every request, if an address was given. */
+  headers?: { [name: string]: string };
+  /** In place of the global `fetch`, if an address was given. */
+  fetch?: (url: string | URL, init?: RequestInit) => Promise<Response>;
+  /** An `OAuthClientProvider` of the SDK, if an address was given. A login that must be begun rejects with the code `auth`. */
+  authProvider?: any;
+  /** The code with which a login came back: `?code=…` of the address that it came back to. */
+  authorizationCode?: string;
 }
 
 /**
@@ -92,6 +156,12 @@ export interface McpTools extends Iterable<ToolDefinition> {
   readonly name: string;
   readonly isConnected: boolean;
   readonly client: McpClient;
+  /** What the server says of itself, for a system prompt. It may claim anything, as its tools' descriptions may. */
+  readonly instructions: string | undefined;
+  /** The prompts that it offers, for a person to choose from. */
+  prompts(): Promise<McpPrompt[]>;
+  /** One of them, filled in: messages for `agent.prompt`, or, with answers in them, for `new Agent({ messages })`. */
+  prompt(name: string, args?: { [name: string]: string }): Promise<AgentMessage[]>;
   /** Calls the listener with the new list when the server says that it changed. Returns a function that unsubscribes. */
   onChange(listener: (tools: ToolDefinition[]) => void): () => void;
   /** Fetches the list again, for servers that do not announce changes. */

@@ -56,7 +56,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "e2e",
-        usage: "e2e [NAME...] [--skip NAME] [--list]",
+        usage: "e2e [NAME...] [--skip NAME] [--list] [--gguf FILE]",
         about: "checks against what must be fetched first: Firefox and WebKit, webpack, Rollup, Deno, Bun and wrangler, llmock's verdict on our client, a real model",
         run: test::e2e,
     },

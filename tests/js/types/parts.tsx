@@ -1,5 +1,7 @@
 // React and MCP as a user writes them, with the types of React and of the official SDK. Compiled, never run.
 
+import { Client as NextClient } from "@modelcontextprotocol/client";
+import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -7,9 +9,13 @@ import { memo } from "react";
 import { Agent, scripted, tool } from "turnwheel";
 import type { AgentError, AgentResult, Receipt, ToolDefinition } from "turnwheel";
 import { jsonSchemaValidator, mcpTools } from "turnwheel/mcp";
-import type { McpClient, McpTool, McpTools, McpToolsOptions, McpTransport } from "turnwheel/mcp";
+import type { McpClient, McpElicitation, McpElicitResult, McpPrompt, McpTool, McpTools, McpToolsOptions, McpTransport } from "turnwheel/mcp";
 import { RemoteAgent } from "turnwheel/remote";
 import { useAgent } from "turnwheel/react";
+import { fileStore, openAgent, postgresStore, sqliteStore } from "turnwheel/stores/node";
+import type { DatabaseLike, FleetStore, Lease, PoolLike, StoreOptions } from "turnwheel/stores/node";
+import { expose, pageTools } from "turnwheel/webmcp";
+import type { ExposeOptions, PageAnnotations, PageTool, PageTools, PageToolsOptions } from "turnwheel/webmcp";
 import type { AgentCall, AgentLike, AgentView, QueuedInput, ShownMessage, StreamingMessage, UseAgentOptions } from "turnwheel/react";
 
 const is = <T,>(value: T) => value;
@@ -74,5 +80,37 @@ export async function tools() {
   const like: [AgentLike, McpTransport] = [agent, transport];
   // @ts-expect-error: no such word
   void mcpTools(client, { approval: "sometimes" });
-  return [told, like];
+  const answer = (request: McpElicitation): McpElicitResult => (request.mode === "url" ? { action: request.url ? "accept" : "cancel" } : { action: "accept", content: { n: 1, all: Object.keys(request.requestedSchema ?? {}) } });
+  const authProvider = is<Partial<OAuthClientProvider>>({});
+  const more: McpTools = await mcpTools("http://a", { resources: true, onElicit: async (request, { signal, completed }) => (await completed, signal.aborted ? "cancel" : answer(request)), onSample: ({ messages }, { signal }) => (signal.aborted ? undefined : messages[0]?.role ?? "none"), roots: () => [new URL("file:///a"), { uri: "file:///b", name: "b" }], headers: { a: "b" }, fetch, authProvider, authorizationCode: "c" });
+  const rest: [string | undefined, McpPrompt[]] = [more.instructions, await more.prompts()];
+  void mcpTools(new NextClient({ name: "a", version: "1" }), { onElicit: "ask", roots: ["file:///a"] });
+  void mcpTools("http://a", { onElicit: false });
+  return [told, like, rest, await more.prompt("a", { b: "c" })];
+}
+
+export async function page() {
+  const options: PageToolsOptions = { fromOrigins: ["https://a"], only: ({ name }: PageTool) => name !== "a", prefix: "page", approval: ({ annotations }) => annotations?.consequentialHint ?? true, timeoutMs: 1, maxResultBytes: 2, onError() {} };
+  const tools: PageTools = await pageTools(options);
+  const agent = new Agent({ model: scripted([]), tools: [...tools] });
+  tools.onChange((changed) => void (agent.tools = changed));
+  const hints: PageAnnotations = { readOnlyHint: true };
+  const exposing: ExposeOptions = { only: ["a"], exposedTo: ["https://a"], annotations: ({ idempotent }) => (idempotent ? hints : {}), confirm: ({ toolName }) => toolName === "a" };
+  const withdraw: () => void = await expose(tools.tools, exposing);
+  withdraw();
+  // @ts-expect-error: no such word
+  void pageTools({ approval: "destructive" });
+  await tools.dispose();
+}
+
+export async function fleet(pool: PoolLike, database: DatabaseLike) {
+  const options: StoreOptions = { ttlMs: 1000, owner: "a", seal: { key: new Uint8Array(32), context: "b" } };
+  const stores: FleetStore[] = [fileStore("a", options), sqliteStore("a.db"), sqliteStore(database), postgresStore(pool, { ...options, table: "agents" })];
+  const lease: Lease | undefined = await stores[0]?.claim("a", { ttlMs: 1000, waitMs: 5000 });
+  if (!lease) return stores[0]?.owner("a");
+  const agent: Agent = openAgent(lease, { model: scripted([]) });
+  await lease.save(agent.checkpoint());
+  const told: [string, number, boolean, boolean] = [lease.id, lease.fence, lease.signal.aborted, lease.isHeld];
+  await lease.release();
+  return [told, lease.checkpoint?.messages, await stores[0]?.abandoned(5)];
 }

@@ -1,6 +1,6 @@
 import { Wllama } from "@wllama/wllama";
 import { Agent } from "turnwheel";
-import { wllamaModel } from "./wllama.js";
+import { wllama as modelOf } from "turnwheel/local";
 
 const element = (id) => document.getElementById(id);
 const wllama = new Wllama({ default: "./node_modules/@wllama/wllama/esm/wasm/wllama.wasm" });
@@ -13,7 +13,7 @@ async function load() {
   const progressCallback = ({ loaded, total }) => (element("state").textContent = `loading … ${Math.round((100 * loaded) / total)} %`);
   if (file) await wllama.loadModel([file], { n_ctx: 2048 });
   else await wllama.loadModelFromUrl(new URL(element("address").value, location.href).href, { n_ctx: 2048, progressCallback });
-  agent = new Agent({ model: wllamaModel(wllama), systemPrompt: "You are a helpful assistant.", streamOptions: { maxTokens: 200 } });
+  agent = new Agent({ model: modelOf(wllama), systemPrompt: "You are a helpful assistant.", streamOptions: { maxTokens: 200 } });
   element("state").textContent = "ready";
 }
 

@@ -1,35 +1,68 @@
 // @ts-check
 // Connects to an MCP server with a client of our own.
 
-import { kindOf, misuse, textOf } from "../shared.js";
+import { AgentError, kindOf, misuse, textOf } from "../shared.js";
 import { jsonSchemaValidator } from "./json-schema.js";
+import { capabilitiesOf } from "./offers.js";
 
 /** @import { McpClient, McpToolsOptions, McpTransport } from "../mcp.js" */
 
-/** @param {McpTransport | string | URL} source @param {McpToolsOptions} options @returns {Promise<McpClient>} */
-export async function connect(source, { clientInfo = { name: "turnwheel", version: "1" } }) {
-  const transport = await transportOf(source);
+/** The options that are for an address only. */
+const OF_ADDRESSES = /** @type {const} */ (["headers", "fetch", "authProvider", "authorizationCode"]);
+
+/**
+ * @param {McpTransport | string | URL} source @param {McpToolsOptions} options
+ * @param {(client: McpClient) => Promise<unknown>} prepare called before the server can ask anything
+ * @returns {Promise<McpClient>}
+ */
+export async function connect(source, options, prepare) {
+  const { clientInfo = { name: "turnwheel", version: "1" } } = options;
+  const transport = await transportOf(source, options);
   const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
-  const client = new Client(clientInfo, { jsonSchemaValidator });
+  const client = new Client(clientInfo, { jsonSchemaValidator, capabilities: capabilitiesOf(options) });
+  await prepare(/** @type {any} */ (client));
   try {
+    if (options.authorizationCode !== undefined) await transport.finishAuth(options.authorizationCode);
     await client.connect(transport);
   } catch (error) {
-    throw new Error(`no MCP server answers at ${source instanceof URL || typeof source === "string" ? source : "the other end of the transport"}: ${textOf(error)}`, { cause: error });
+    const where = source instanceof URL || typeof source === "string" ? String(source) : "the other end of the transport";
+    throw (await unauthorized(where, error, options)) ?? new Error(`no MCP server answers at ${where}: ${textOf(error)}`, { cause: error });
   }
-  return client;
+  return /** @type {any} */ (client);
 }
 
-/** @param {McpTransport | string | URL} source @returns {Promise<any>} a transport of the SDK */
-async function transportOf(source) {
+/** The options that cannot have an effect, because the connection is another's. @param {McpToolsOptions} options @param {string} source */
+export function refuseOptionsOfAddresses(options, source) {
+  for (const name of OF_ADDRESSES) if (options[name] !== undefined) throw misuse(`\`${name}\` is for the address of a server; ${source} brings its own`);
+}
+
+/** @param {McpTransport | string | URL} source @param {McpToolsOptions} options @returns {Promise<any>} a transport of the SDK */
+async function transportOf(source, options) {
   const { start, send } = /** @type {Partial<McpTransport>} */ (source) ?? {};
-  if (typeof start === "function" && typeof send === "function") return source;
+  if (typeof start === "function" && typeof send === "function") {
+    refuseOptionsOfAddresses(options, "a transport");
+    return source;
+  }
   if (typeof source !== "string" && !(source instanceof URL)) throw misuse(`mcpTools takes a connected Client, a transport or an address, got ${kindOf(source)}`);
-  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  const { headers, fetch, authProvider, authorizationCode } = options;
+  if (authorizationCode !== undefined && !authProvider) throw misuse("`authorizationCode` needs the `authProvider` that began the login");
   let url;
   try {
     url = new URL(source, globalThis.location?.href);
   } catch (error) {
     throw misuse(`mcpTools takes the address of a server, such as http://localhost:3000/mcp, got ${JSON.stringify(source)}`, error);
   }
-  return new StreamableHTTPClientTransport(url);
+  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  return new StreamableHTTPClientTransport(url, { ...(headers && { requestInit: { headers } }), ...(fetch && { fetch }), ...(authProvider && { authProvider }) });
+}
+
+/** What to do when a server wants to know who calls; undefined if that is not the reason. @param {string} where @param {unknown} error @param {McpToolsOptions} options */
+export async function unauthorized(where, error, { authProvider, authorizationCode } = {}) {
+  const { UnauthorizedError } = await import("@modelcontextprotocol/sdk/client/auth.js");
+  const code = /** @type {{ code?: unknown } | null} */ (error)?.code;
+  if (!(error instanceof UnauthorizedError) && code !== 401 && code !== 403) return;
+  const next = authorizationCode !== undefined ? "the code of the login was not accepted"
+    : authProvider ? "a login has begun; when it comes back, call mcpTools again with its code as `authorizationCode`"
+    : "give `headers` with a token, or an `authProvider`";
+  return new AgentError({ code: "auth", message: `${where} does not let this client in: ${next} (${textOf(error)})`, retryable: false }, error);
 }

@@ -19,7 +19,7 @@ export function resultOf(answer) {
 }
 
 /** @param {any} block */
-function blockOf(block) {
+export function blockOf(block) {
   switch (block.type) {
     case "text":
       return text(block.text);

@@ -3,12 +3,15 @@
 
 import { kindOf, misuse } from "../shared.js";
 import { APPROVAL } from "./approval.js";
-import { connect } from "./connect.js";
+import { connect, refuseOptionsOfAddresses } from "./connect.js";
+import { offer } from "./offers.js";
 import { McpServer } from "./server.js";
+import { Watch } from "./watch.js";
 
 /** @import { McpClient, McpToolsOptions, McpTransport } from "../mcp.js" */
 
-const OPTIONS = ["prefix", "name", "only", "approval", "timeoutMs", "totalTimeoutMs", "maxResultBytes", "onError", "clientInfo"];
+const OPTIONS = ["prefix", "name", "only", "approval", "timeoutMs", "totalTimeoutMs", "maxResultBytes", "onError", "clientInfo", "resources", "onElicit", "onSample", "roots", "headers", "fetch", "authProvider", "authorizationCode"];
+const FUNCTIONS = /** @type {const} */ (["onSample", "onError", "fetch", "name"]);
 
 /**
  * Returns the tools of a server, kept up to date.
@@ -21,10 +24,20 @@ export async function mcpTools(source, options = {}) {
   // What comes before the first `__` of a tool's name is its server, so no prefix may look like another's tool.
   if (typeof prefix === "string" && !/^(?!.*__)[a-zA-Z0-9_-]*[a-zA-Z0-9-]$|^$/.test(prefix)) throw misuse(`\`prefix\` may have letters, digits, - and single underscores, none at its end, got ${JSON.stringify(prefix)}`);
   if (typeof approval !== "function" && !Object.hasOwn(APPROVAL, approval)) throw misuse(`\`approval\` must be ${Object.keys(APPROVAL).map((word) => JSON.stringify(word)).join(", ")} or a function, got ${JSON.stringify(approval)}`);
+  for (const name of FUNCTIONS) if (options[name] !== undefined && typeof options[name] !== "function") throw misuse(`\`${name}\` must be a function, got ${kindOf(options[name])}`);
+  const { onElicit } = options;
+  if (onElicit !== undefined && onElicit !== false && onElicit !== "ask" && typeof onElicit !== "function") throw misuse(`\`onElicit\` must be a function, "ask" or false, got ${kindOf(onElicit)}`);
   const given = asClient(source);
   if (given && !given.transport) throw misuse("the MCP client is not connected; await client.connect(transport) first");
-  const client = given ?? (await connect(/** @type {McpTransport | string | URL} */ (source), options));
-  const server = new McpServer(client, options, given !== undefined);
+  const server = new McpServer(options, given === undefined);
+  let withdraw = () => {};
+  const prepare = async (/** @type {McpClient} */ client) => void (withdraw = await offer(client, options, Watch.of(client), server.elicitor));
+  if (given) {
+    refuseOptionsOfAddresses(options, "a Client");
+    await prepare(given);
+  }
+  const client = given ?? (await connect(/** @type {McpTransport | string | URL} */ (source), options, prepare));
+  server.attach(client, withdraw);
   try {
     await server.refresh();
   } catch (error) {

@@ -2,66 +2,88 @@
 // An MCP server, and its tools as tools of an agent.
 
 import { tool as checked } from "../core.js";
-import { complain, misuse, textOf } from "../shared.js";
+import { complain, kindOf, misuse, textOf } from "../shared.js";
 import { APPROVAL } from "./approval.js";
-import { resultOf, updateOf } from "./content.js";
+import { Call } from "./call.js";
+import { unauthorized } from "./connect.js";
+import { Elicitor } from "./elicit.js";
 import { dropForeignPatterns } from "./json-schema.js";
+import { messagesOf } from "./prompts.js";
+import { LIST, listResources, READ, readResource } from "./resources.js";
+import { Watch } from "./watch.js";
 
 /** @import { ToolContext, ToolDefinition } from "../index.js" */
-/** @import { McpClient, McpTool, McpToolsOptions } from "../mcp.js" */
-/** @import { Progress } from "./content.js" */
+/** @import { McpClient, McpPrompt, McpTool, McpToolsOptions } from "../mcp.js" */
 
 /** The longest tool name that every provider accepts. */
 const MAX_NAME_LENGTH = 64;
-/** Error codes of the SDK. */
-const CLOSED = -32000;
-const TIMED_OUT = -32001;
+/** Error codes of the SDK, and of its successor. */
+const CLOSED = [-32000, "CONNECTION_CLOSED", "NOT_CONNECTED"];
 /** A server that returns more pages than this is assumed to have an endless list. */
 const MAX_PAGES = 1_000;
 const TIMEOUT_MS = 60_000;
+/** In characters. A server's instructions are for a system prompt, which every turn sends. */
+const MAX_INSTRUCTIONS = 16_384;
 const FAILED = "turnwheel/mcp: the tools of a server changed and could not be taken over";
 
 /** An MCP server and its tools. */
 export class McpServer {
   #options;
-  #isShared;
-  #name;
   /**
    * The tools by the server's names for them, with the JSON that each was made from; one that was refused has no definition.
    * @type {Map<string, { json: string, definition: ToolDefinition | undefined }>}
    */
   #known = new Map();
+  /** @type {ToolDefinition[]} */
+  #resourceTools = [];
   /** @type {Set<(tools: ToolDefinition[]) => void>} */
   #listeners = new Set();
-  #isClosed = false;
   #isDisposed = false;
-  /** @type {() => void} */
-  #unlisten;
+  /** What is undone at the end. @type {(() => void)[]} */
+  #undo = [];
   /** @type {Promise<void> | undefined} */
   #refreshing;
   #isStale = false;
+  #isOwn;
+  /** @type {Watch | undefined} */
+  #watch;
 
-  /**
-   * @param {McpClient} client @param {McpToolsOptions} options
-   * @param {boolean} isShared whether somebody else connected it, and will close it
-   */
-  constructor(client, options, isShared) {
-    this.client = client;
+  /** @param {McpToolsOptions} options @param {boolean} isOwn whether the connection is made here, and closed here */
+  constructor(options, isOwn) {
+    this.#options = options;
     /** @type {ToolDefinition[]} */
     this.tools = [];
-    this.#options = options;
-    this.#isShared = isShared;
-    this.#name = nameOf(client);
-    this.#unlisten = this.#listen();
+    /** The client; there is one as soon as there is a server. @type {McpClient} */
+    this.client = /** @type {any} */ (undefined);
+    this.#isOwn = isOwn;
+    // Who made the client himself has decided what it answers.
+    const { onElicit = isOwn && "ask" } = options;
+    this.elicitor = onElicit === false ? undefined : new Elicitor(onElicit, () => this.name, this.report);
   }
 
-  /** The name that the server gives itself. */
+  /**
+   * Begins to listen to a connected client.
+   * @param {McpClient} client @param {() => void} withdraw takes back what the client was given to answer the server
+   */
+  attach(client, withdraw) {
+    this.client = client;
+    this.#watch = Watch.of(client);
+    this.#undo.push(withdraw, this.#watch.listen({ onListChanged: () => void this.refresh().catch(this.report) }));
+  }
+
+  /** The name that the server gives itself. @returns {string} */
   get name() {
-    return this.#name;
+    return this.client?.getServerVersion?.()?.name ?? "the MCP server";
+  }
+
+  /** What the server says of itself, for a system prompt. @returns {string | undefined} */
+  get instructions() {
+    const text = this.client.getInstructions?.();
+    return text && text.length > MAX_INSTRUCTIONS ? `${text.slice(0, MAX_INSTRUCTIONS)}\n[cut]` : text || undefined;
   }
 
   get isConnected() {
-    return !this.#isClosed && !this.#isDisposed;
+    return !this.#watch?.isClosed && !this.#isDisposed;
   }
 
   [Symbol.iterator]() {
@@ -80,20 +102,46 @@ export class McpServer {
    */
   refresh() {
     this.#isStale = true;
-    this.#refreshing ??= this.#read().finally(() => (this.#refreshing = undefined));
-    return this.#refreshing;
+    return (this.#refreshing ??= this.#read());
   }
 
   async #read() {
-    while (this.#isStale) {
-      this.#isStale = false;
-      const listed = await this.#list();
-      if (!this.#isDisposed) this.#take(listed);
+    // The client may have been connected anew.
+    this.#watch?.attach();
+    try {
+      while (this.#isStale) {
+        this.#isStale = false;
+        try {
+          const listed = await this.#list();
+          if (!this.#isDisposed) this.#take(listed);
+        } catch (error) {
+          // The list changed once more while this one failed: the next one may be good.
+          if (!this.#isStale || !this.isConnected) throw error;
+        }
+      }
+    } finally {
+      this.#refreshing = undefined;
+    }
+  }
+
+  /** The prompts that the server offers, for a person to choose from. @returns {Promise<McpPrompt[]>} */
+  async prompts() {
+    if (!this.#offers("prompts")) return [];
+    return this.#pages("its list of prompts", "cannot list its prompts", (params) => this.client.listPrompts?.(params), "prompts");
+  }
+
+  /** One of them, filled in, as messages. @param {string} name @param {{ [name: string]: string }} [args] */
+  async prompt(name, args) {
+    if (typeof name !== "string") throw misuse(`the name of a prompt must be a text, got ${kindOf(name)}`);
+    try {
+      return messagesOf(await this.client.getPrompt?.({ name, ...(args && { arguments: args }) }));
+    } catch (error) {
+      throw await this.#explain(error);
     }
   }
 
   /** Tells the host of a failure that no call of its own would show. @param {unknown} error */
-  #report = (error) => {
+  report = (error) => {
     const { onError } = this.#options;
     if (!onError) return complain(FAILED, error);
     try {
@@ -106,19 +154,37 @@ export class McpServer {
 
   /** @returns {Promise<McpTool[]>} */
   async #list() {
-    /** @type {McpTool[]} */
+    // A server of resources or prompts alone does not know the question.
+    if (!this.#offers("tools")) return [];
+    return this.#pages("its list of tools", "cannot list its tools", (params) => this.client.listTools(params), "tools");
+  }
+
+  /** Whether the server has such things; a client that cannot tell is believed to have one that does. @param {string} what */
+  #offers(what) {
+    const capabilities = this.client.getServerCapabilities?.();
+    return capabilities === undefined || capabilities[what] !== undefined;
+  }
+
+  /**
+   * All pages of a list.
+   * @param {string} what @param {string} failure @param {(params: { cursor: string } | undefined) => Promise<any> | undefined} request @param {string} key
+   */
+  async #pages(what, failure, request, key) {
     const listed = [];
     /** @type {string | undefined} */
     let cursor;
     let pages = 0;
     do {
-      if (++pages > MAX_PAGES) throw new Error(`${this.#name}: its list of tools has no end: more than ${MAX_PAGES} pages`);
-      /** @type {{ tools: McpTool[], nextCursor?: string }} */
-      const page = await this.client.listTools(cursor === undefined ? undefined : { cursor }).catch((/** @type {unknown} */ error) => {
-        throw this.#explain(error, "cannot list its tools");
-      });
-      listed.push(...page.tools);
-      cursor = page.nextCursor;
+      if (++pages > MAX_PAGES) throw new Error(`${this.name}: ${what} has no end: more than ${MAX_PAGES} pages`);
+      let page;
+      try {
+        // The successor of the SDK fetches all pages when it is given no parameters.
+        page = await request(cursor === undefined ? undefined : { cursor });
+      } catch (error) {
+        throw await this.#explain(error, failure);
+      }
+      listed.push(...(page?.[key] ?? []));
+      cursor = page?.nextCursor;
       // Some servers send an empty cursor at the end.
     } while (cursor);
     return listed;
@@ -130,39 +196,58 @@ export class McpServer {
     const wanted = listed.filter((tool) => !only || (typeof only === "function" ? only(tool) : only.includes(tool.name)));
     /** @type {Map<string, { json: string, definition: ToolDefinition | undefined }>} */
     const known = new Map();
-    const names = new Map();
     for (const tool of wanted) {
       const json = JSON.stringify(tool);
       const before = this.#known.get(tool.name);
-      const definition = before?.json === json ? before.definition : this.#acceptable(tool);
-      known.set(tool.name, { json, definition });
-      if (!definition) continue;
-      const other = names.get(definition.name);
-      if (other !== undefined) throw misuse(`two tools of ${this.#name} would be named \`${definition.name}\`: \`${other}\` and \`${tool.name}\`; give other names with \`name\`, or leave one out with \`only\``);
-      names.set(definition.name, tool.name);
+      known.set(tool.name, { json, definition: before?.json === json ? before.definition : this.#acceptable(tool) });
     }
-    const tools = [...known.values()].flatMap(({ definition }) => definition ?? []);
+    const tools = [...[...known.values()].flatMap(({ definition }) => definition ?? []), ...this.#ofResources()];
+    this.#refuseTwins(tools, [...known]);
     const isSame = tools.length === this.tools.length && tools.every((definition, i) => definition === this.tools[i]);
     this.#known = known;
     if (isSame) return;
     this.tools = tools;
     for (const listener of [...this.#listeners]) {
       // The listener may be an async function.
-      (async () => listener(tools))().catch(this.#report);
+      (async () => listener(tools))().catch(this.report);
     }
+  }
+
+  /** @param {ToolDefinition[]} tools @param {[string, { definition: ToolDefinition | undefined }][]} known */
+  #refuseTwins(tools, known) {
+    const theirs = new Map(known.map(([name, { definition }]) => [definition, name]));
+    const names = new Map();
+    for (const definition of tools) {
+      const own = theirs.get(definition) ?? "the tool of `resources`";
+      const other = names.get(definition.name);
+      if (other !== undefined) throw misuse(`two tools of ${this.name} would be named \`${definition.name}\`: \`${other}\` and \`${own}\`; give other names with \`name\`, or leave one out with \`only\``);
+      names.set(definition.name, own);
+    }
+  }
+
+  /** The two tools of the option `resources`. */
+  #ofResources() {
+    if (!this.#options.resources || !this.#offers("resources")) return [];
+    if (this.#resourceTools.length === 0) {
+      this.#resourceTools = [
+        this.#define(LIST, (args, call) => call.run((options) => listResources(this.client, args, options))),
+        this.#define(READ, (args, call) => call.run((options) => readResource(this.client, args, options))),
+      ].map((definition) => checked(definition));
+    }
+    return this.#resourceTools;
   }
 
   /** The tool, unless it cannot be one here: its schema is none, or cannot be checked in a time that has an end. The others stay. @param {McpTool} tool */
   #acceptable(tool) {
     try {
-      return checked(this.#toolOf(tool));
+      return checked(this.#define(tool, (args, call) => call.tool(this.client, tool, args, this.elicitor)));
     } catch (error) {
-      this.#report(new Error(`${this.#name}: its tool \`${tool.name}\` is left out: ${textOf(error)}`, { cause: error }));
+      this.report(new Error(`${this.name}: its tool \`${tool.name}\` is left out: ${textOf(error)}`, { cause: error }));
     }
   }
 
-  /** @param {McpTool} tool as the server describes it @returns {ToolDefinition} */
-  #toolOf(tool) {
+  /** @param {McpTool} tool as the server describes it @param {(args: any, call: Call) => Promise<any>} execute @returns {ToolDefinition} */
+  #define(tool, execute) {
     const { approval = "destructive", maxResultBytes } = this.#options;
     const annotations = tool.annotations ?? {};
     const { $schema, ...parameters } = JSON.parse(JSON.stringify(tool.inputSchema), dropForeignPatterns);
@@ -175,7 +260,7 @@ export class McpServer {
       // A read-only call can be repeated.
       idempotent: annotations.readOnlyHint === true || annotations.idempotentHint === true,
       ...(maxResultBytes !== undefined && { maxResultBytes }),
-      execute: (args, context) => this.#call(tool, args, context),
+      execute: (args, context) => this.#call(tool, context, (call) => execute(args, call)),
     };
   }
 
@@ -184,76 +269,37 @@ export class McpServer {
     const { prefix, name } = this.#options;
     const own = name?.(tool) ?? tool.name;
     // A server that calls itself `a__b` must not be able to name its tools as those of the server `a`.
-    const server = prefix === true ? sendable(this.#name).replace(/_{2,}/g, "_").replace(/^_+|_+$/g, "") || "server" : prefix;
+    const server = prefix === true ? sendable(this.name).replace(/_{2,}/g, "_").replace(/^_+|_+$/g, "") || "server" : prefix;
     return `${server ? `${server}__` : ""}${sendable(own)}`.slice(0, MAX_NAME_LENGTH);
   }
 
-  /** @param {McpTool} tool @param {unknown} args @param {ToolContext} context */
-  async #call(tool, args, { signal, update }) {
-    const { timeoutMs = TIMEOUT_MS, totalTimeoutMs } = this.#options;
-    // The SDK checks the total only when progress arrives.
-    const limit = Math.min(timeoutMs, totalTimeoutMs ?? Infinity);
-    const params = { name: tool.name, arguments: args };
-    const options = {
-      // A timer with a longer delay than this would fire at once.
-      signal, timeout: Math.min(limit, 2 ** 31 - 1), resetTimeoutOnProgress: true,
-      ...(totalTimeoutMs !== undefined && { maxTotalTimeout: totalTimeoutMs }),
-      onprogress: (/** @type {Progress} */ progress) => update(updateOf(progress)),
-    };
+  /** @template T @param {McpTool} tool @param {ToolContext} context @param {(call: Call) => Promise<T>} execute */
+  async #call(tool, context, execute) {
+    const { timeoutMs = TIMEOUT_MS, totalTimeoutMs = Infinity } = this.#options;
+    const call = new Call(Watch.of(this.client), context, { timeoutMs, totalTimeoutMs });
     try {
-      // Some tools only run as tasks, whose result is fetched once it is there.
-      const isTask = /** @type {{ execution?: { taskSupport?: string } }} */ (tool).execution?.taskSupport === "required";
-      return resultOf(isTask ? await this.#task(params, options, update) : await this.client.callTool(params, undefined, options));
+      return await execute(call);
     } catch (error) {
-      throw this.#explain(error, `\`${tool.name}\` did not answer within ${limit} ms`);
+      if (call.isOverdue) throw new Error(`${this.name}: \`${tool.name}\` did not answer within ${Math.min(timeoutMs, totalTimeoutMs)} ms`, { cause: error });
+      throw await this.#explain(error);
     }
-  }
-
-  /** @param {object} params @param {object} options @param {ToolContext["update"]} update */
-  async #task(params, options, update) {
-    const client = /** @type {any} */ (this.client);
-    for await (const status of client.experimental.tasks.callToolStream(params, undefined, options)) {
-      if (status.type === "result") return status.result;
-      if (status.type === "error") throw status.error;
-      if (status.type === "taskStatus") update(status.task.statusMessage ?? status.task.status);
-    }
-    throw new Error("the task ended without a result");
   }
 
   /**
    * Rewords an error of the SDK: names the server, and what to do.
-   * @param {unknown} thrown @param {string} timeoutMessage
+   * @param {unknown} thrown @param {string} [doing] what it was about
    */
-  #explain(thrown, timeoutMessage) {
+  async #explain(thrown, doing) {
     const error = /** @type {{ code?: unknown, message?: unknown, name?: unknown } | null} */ (thrown);
-    const isGone = error?.code === CLOSED || this.#isClosed || error?.message === "Not connected";
-    if (isGone) return new Error(`${this.#name} is gone: its connection is closed; connect to it again and call mcpTools anew`, { cause: error });
+    const isGone = CLOSED.includes(/** @type {any} */ (error?.code)) || !this.isConnected || error?.message === "Not connected";
+    if (isGone) return new Error(`${this.name} is gone: its connection is closed; connect to it again and call mcpTools anew`, { cause: error });
+    const { authProvider } = this.#options;
+    const refused = await unauthorized(this.name, error, authProvider && { authProvider }).catch(() => undefined);
+    if (refused) return refused;
     // Over HTTP there is no lasting connection that could close.
-    if (error instanceof TypeError || error?.name === "StreamableHTTPError") return new Error(`${this.#name} cannot be reached: ${textOf(error)}`, { cause: error });
-    if (error instanceof EvalError) return new Error(`${this.#name}: the Client compiles code to check results, which is forbidden here; make it with \`jsonSchemaValidator\` of turnwheel/mcp: new Client(info, { jsonSchemaValidator })`, { cause: error });
-    if (error?.code === TIMED_OUT) return new Error(`${this.#name}: ${timeoutMessage}`, { cause: error });
-    return new Error(`${this.#name}: ${textOf(error)}`, { cause: error });
-  }
-
-  /** Listens for changes and for the end of the connection. The client's own handlers stay in place. */
-  #listen() {
-    const { client } = this;
-    const { transport, onclose } = client;
-    const { onmessage } = transport ?? {};
-    const onMessage = (/** @type {any} */ message, /** @type {any} */ extra) => {
-      onmessage?.(message, extra);
-      if (message?.method === "notifications/tools/list_changed") this.refresh().catch(this.#report);
-    };
-    const onClose = () => {
-      this.#isClosed = true;
-      onclose?.();
-    };
-    if (transport) transport.onmessage = onMessage;
-    client.onclose = onClose;
-    return () => {
-      if (transport?.onmessage === onMessage) transport.onmessage = onmessage;
-      if (client.onclose === onClose) client.onclose = onclose;
-    };
+    if (error instanceof TypeError || error?.name === "StreamableHTTPError") return new Error(`${this.name} cannot be reached: ${textOf(error)}`, { cause: error });
+    if (error instanceof EvalError) return new Error(`${this.name}: the Client compiles code to check results, which is forbidden here; make it with \`jsonSchemaValidator\` of turnwheel/mcp: new Client(info, { jsonSchemaValidator })`, { cause: error });
+    return new Error(`${this.name}: ${doing ? `${doing}: ` : ""}${textOf(error)}`, { cause: error });
   }
 
   /** Stops listening to the server. Closes the connection if it was opened here. */
@@ -261,8 +307,8 @@ export class McpServer {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
     this.#listeners.clear();
-    this.#unlisten();
-    if (!this.#isShared) await this.client.close();
+    for (const undo of this.#undo.splice(0)) undo();
+    if (this.#isOwn) await this.client.close();
   }
 
   [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
@@ -272,8 +318,3 @@ export class McpServer {
 
 /** A name as every provider accepts it. @param {string} name */
 const sendable = (name) => name.replace(/[^a-zA-Z0-9_-]/g, "_");
-
-/** The name that a server gives itself. @param {McpClient & { getServerVersion?(): { name?: string } | undefined }} client @returns {string} */
-function nameOf(client) {
-  return client.getServerVersion?.()?.name ?? "the MCP server";
-}

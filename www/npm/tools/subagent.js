@@ -64,6 +64,8 @@ export function subagent(definition) {
       const options = { signal: context.signal, runId: `${context.runId}/${context.callId}`, ...(metadata !== undefined && { metadata }), [INSIDE]: inside };
       const run = inside?.checkpoint ? child.continue(options) : child.prompt(toPrompt(args), options);
       const { stopReason, text, error } = await run.result;
+      // The run around it was stopped and ends this call, with its own cause, as soon as its listeners are done.
+      if (stopReason === "aborted" && parent?.run.abortion.isAsked) return new Promise(() => {});
       if (stopReason === "aborted") return failure("Sub-agent cancelled.");
       if (error) return failure(`Sub-agent error: ${error.message}`);
       return text || stopReason === "completed" ? text : failure(`Sub-agent stopped without an answer: ${stopReason}`);

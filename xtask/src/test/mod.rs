@@ -7,6 +7,7 @@ mod parts;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -20,6 +21,9 @@ use parts::{E2E, Need, PARTS, Part};
 /// Longer than any part takes on a slow machine, so that a hanging part does not block CI.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
+/// The weights that the caller named; the parts get them as `GGUF`.
+static WEIGHTS: OnceLock<PathBuf> = OnceLock::new();
+
 /// How many lines of a failed part's output are shown; the file has all of them.
 const SHOWN_LINES: usize = 200;
 
@@ -30,13 +34,18 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     run_table(PARTS, args)
 }
 
-/// Runs `cargo xtask e2e [NAME...] [--skip NAME] [--list]`, like [`run`].
+/// Runs `cargo xtask e2e [NAME...] [--skip NAME] [--list] [--gguf FILE]`, like [`run`]. FILE has the weights for the parts with
+/// a real model.
 pub fn e2e(args: &[String]) -> Result<ExitCode> {
     run_table(E2E, args)
 }
 
 fn run_table(table: &'static [Part], args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &["--list"], &["--skip"])?;
+    let args = Args::parse(args, &["--list"], &["--skip", "--gguf"])?;
+    if let Some(file) = args.all("--gguf").last() {
+        let file = fs::canonicalize(file).with_context(|| format!("there are no weights at {file}"))?;
+        WEIGHTS.get_or_init(|| file);
+    }
     let parts = choose(table, &args.positional, args.all("--skip"))?;
     if args.has("--list") {
         for part in &parts {
@@ -121,6 +130,7 @@ fn run_parts(parts: &[&'static Part]) -> Result<Vec<Row>> {
         let not_run =
             |reason: String| (Tally { failed: 1, ..Tally::default() }, format!("      not run: {reason}"));
         let mut command = command_of(part, &this_program);
+        command.envs(WEIGHTS.get().map(|file| ("GGUF", file)));
         let (tally, failure) = match (part.needs, &browser, &driver) {
             (need, ..) if need.wants_package() && !package => {
                 not_run("there is no package to test".to_owned())

@@ -144,6 +144,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "wllama", files: "tests/e2e/wllama.mjs", needs: Need::Browser, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "local", files: "tests/e2e/local.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "wasi", files: "tests/e2e/wasi.mjs", needs: Need::Nothing, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "example-rust", files: "tests/e2e/rust.mjs", needs: Need::Nothing, count: Count::Node,

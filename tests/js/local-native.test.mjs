@@ -1,15 +1,13 @@
 // @ts-check
-// The adapter for wllama against chunks that wllama 3.8.1 produced (recorded in Chromium with SmolLM2-135M),
-// and calls and thinking as llama.cpp sends them. tests/e2e/wllama.mjs runs the whole page with the real one.
+// wllama with its own calls, against chunks that wllama 3.8.1 produced (recorded in Chromium with SmolLM2-135M), and calls
+// and thinking as llama.cpp sends them. e2e/wllama.mjs runs the page with the real one.
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, test } from "node:test";
-import { Agent, readRun, testTool } from "../js/kit.mjs";
-import { clean, install } from "./kit.mjs";
+import { test } from "node:test";
+import { wllama as modelOf } from "../../pkg/local.js";
+import { Agent, readRun, testTool } from "./kit.mjs";
 
-after(clean);
-const { wllamaModel } = await import(join(await install("wllama"), "wllama.js"));
+const wllamaModel = (/** @type {any} */ engine) => modelOf(engine, { tools: "native" });
 
 /** @param {any} delta @param {string | null} [reason] */
 const chunk = (delta, reason = null) => ({ choices: [{ finish_reason: reason, index: 0, delta }], created: 1795280369, id: "", model: "", system_fingerprint: "wllama", object: "chat.completion.chunk" });

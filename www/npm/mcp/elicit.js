@@ -1,0 +1,115 @@
+// @ts-check
+// Elicitation: the server asks the person something, in the middle of a call.
+
+import { Judge } from "../core.js";
+import { kindOf } from "../shared.js";
+import { dropForeignPatterns } from "./json-schema.js";
+
+/** @import { McpElicitation, McpElicitResult, McpToolsOptions } from "../mcp.js" */
+/** @import { Call } from "./call.js" */
+/** @import { Watch } from "./watch.js" */
+
+/** The protocol's code for "something must be done at an address first". */
+export const URL_REQUIRED = -32042;
+const INVALID = -32602;
+/** In characters of JSON. What a person is asked fits on a page. */
+const MAX_LENGTH = 65_536;
+const ACTIONS = ["accept", "decline", "cancel"];
+
+export class Elicitor {
+  /** @param {Exclude<McpToolsOptions["onElicit"], undefined | false>} onElicit @param {() => string} nameOf @param {(error: unknown) => void} report */
+  constructor(onElicit, nameOf, report) {
+    this.onElicit = onElicit;
+    this.nameOf = nameOf;
+    this.report = report;
+  }
+
+  /** Answers a request of the server. @param {Watch} watch @param {any} params @param {string | number | undefined} id @param {AbortSignal} signal */
+  async answer(watch, params, id, signal) {
+    return watch.during(id, "elicitation/create", signal, ({ calls, controller }) => {
+      const [call, another] = calls;
+      return this.ask(params, controller.signal, another ? undefined : call, watch, call);
+    });
+  }
+
+  /**
+   * Asks the host. What it answers is checked before it is sent.
+   * @param {any} params @param {AbortSignal} signal @param {Call | undefined} call to which it belongs, if that is known
+   * @param {Watch | undefined} [watch] @param {Call | undefined} [asker] the call through which an agent is asked @returns {Promise<McpElicitResult>}
+   */
+  async ask(params, signal, call, watch = call?.watch, asker = call) {
+    const request = this.#requestOf(params, call);
+    call?.context.update({ content: [{ type: "text", text: `waiting for an answer: ${request.message}` }], details: { elicitation: /** @type {any} */ (request) } });
+    const completed = new Promise((/** @type {(value: void) => void} */ resolve) => {
+      if (request.mode === "url") watch?.completions.set(request.elicitationId ?? "", resolve);
+    });
+    try {
+      const answer = await until(signal, this.onElicit === "ask" ? askAgent(request, asker) : this.onElicit(request, { signal, completed }));
+      return answer === undefined ? { action: "cancel" } : this.#check(request, answer);
+    } catch (error) {
+      this.report(error);
+      // The server learns that nothing came of it; why is the host's affair, unless the answer does not fit.
+      if (/** @type {any} */ (error)?.code === INVALID) throw error;
+      return { action: "cancel" };
+    } finally {
+      if (request.mode === "url") watch?.completions.delete(request.elicitationId ?? "");
+    }
+  }
+
+  /** @param {any} params @param {Call | undefined} call @returns {McpElicitation} */
+  #requestOf(params, call) {
+    const { mode = "form", message = "", requestedSchema, url, elicitationId } = params ?? {};
+    const where = { server: this.nameOf(), ...(call && { callId: call.context.callId, toolName: call.context.toolName }) };
+    if (JSON.stringify([message, requestedSchema, url]).length > MAX_LENGTH) throw refusal(`the question is longer than ${MAX_LENGTH} characters`);
+    if (mode === "url") {
+      if (!/^https?:\/\//i.test(url)) throw refusal("only addresses of http and https are shown to a person");
+      return { ...where, mode, message: String(message), url, elicitationId };
+    }
+    return { ...where, mode: "form", message: String(message), requestedSchema };
+  }
+
+  /** @param {McpElicitation} request @param {any} given @returns {McpElicitResult} */
+  #check(request, given) {
+    const answer = typeof given === "string" ? { action: given } : given;
+    if (!ACTIONS.includes(answer?.action)) throw refusal(`onElicit returns "accept", "decline", "cancel" or { action, content }, got ${typeof given === "string" ? JSON.stringify(given) : kindOf(given)}`);
+    if (answer.action !== "accept" || request.mode === "url") return { action: answer.action };
+    const content = { ...defaultsOf(request.requestedSchema), ...answer.content };
+    const errors = new Judge("the schema of the question is", JSON.parse(JSON.stringify(request.requestedSchema ?? { type: "object" }), dropForeignPatterns)).errorsOf(content);
+    if (errors.length > 0) throw refusal(`the answer does not fit what the server asks for: ${errors.slice(0, 10).join("; ")}`);
+    return { action: "accept", content };
+  }
+}
+
+/** Makes it a question of the agent whose call it is. @param {McpElicitation} request @param {Call | undefined} call */
+function askAgent(request, call) {
+  const ask = /** @type {any} */ (call?.context)?.ask;
+  // Nobody can be asked about what belongs to no call.
+  if (typeof ask !== "function") return undefined;
+  const message = `${request.server}: ${request.message}`;
+  return request.mode === "url" ? ask({ message: `${message}\n${request.url}` }) : ask({ message, schema: request.requestedSchema });
+}
+
+/** What a person who changed nothing in the form says. @param {any} schema */
+function defaultsOf(schema) {
+  const fields = Object.entries(schema?.properties ?? {}).filter(([, field]) => /** @type {any} */ (field)?.default !== undefined);
+  return Object.fromEntries(fields.map(([name, field]) => [name, /** @type {any} */ (field).default]));
+}
+
+/** An error that the server is told. @param {string} message */
+const refusal = (message) => Object.assign(new Error(message), { code: INVALID });
+
+/** The value, or nothing when the signal is aborted first. @template T @param {AbortSignal} signal @param {T | Promise<T>} value @returns {Promise<T | undefined>} */
+export async function until(signal, value) {
+  /** @type {() => void} */
+  let onAbort = () => {};
+  const aborted = new Promise((/** @type {(value: undefined) => void} */ resolve) => {
+    onAbort = () => resolve(undefined);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort);
+  });
+  try {
+    return await Promise.race([value, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

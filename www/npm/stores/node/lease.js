@@ -1,0 +1,194 @@
+// @ts-check
+// A lease: for a while an agent belongs to one process. Every claim gets a higher number, its fence, and every write names
+// it: what a process writes that lost the lease changes nothing. Where it is kept is a shelf's business.
+
+import { AgentError, complain, isSealed, misuse, textOf } from "../../shared.js";
+import { checkSave } from "../place.js";
+import { seal, unseal } from "../seal.js";
+
+/** @import { Checkpoint } from "../../index.js" */
+/** @import { SealedCheckpoint } from "../../stores.js" */
+/** @import { StoreOptions } from "../../stores-node.js" */
+
+/**
+ * What is kept of an agent: its checkpoint without the messages, and each of them.
+ * @typedef {{ state: string | undefined, messages: string[] }} Kept
+ */
+/**
+ * A change of it: `messages` are those from the place `from` on, and the last ones.
+ * @typedef {{ state: string, isRunning: boolean, from: number, messages: string[] }} Change
+ */
+/**
+ * Where agents are kept. Times are those of the shelf's own clock, and each method is done as a whole or not at all. `save`
+ * and `renew` give false if the fence is not the newest.
+ * @typedef {object} Shelf
+ * @property {string} place its name in errors
+ * @property {(id: string, owner: string, ttlMs: number) => Promise<(Kept & { fence: number }) | undefined>} claim
+ * @property {(id: string, fence: number, ttlMs: number, change: Change) => Promise<boolean>} save
+ * @property {(id: string, fence: number, ttlMs: number) => Promise<boolean>} renew
+ * @property {(id: string, fence: number) => Promise<unknown>} release
+ * @property {(id: string) => Promise<Kept | undefined>} read
+ * @property {(id: string) => Promise<unknown>} remove
+ * @property {(id: string) => Promise<string | undefined>} owner
+ * @property {(limit: number) => Promise<string[]>} abandoned
+ */
+/** @typedef {{ shelf: Shelf, ttlMs: number, sealing: StoreOptions["seal"] }} Terms */
+
+/** A lease counts as lost here this much of its time before it is over there: what was begun must have an end. */
+const SAFETY = 0.8;
+
+/** @param {string} id @param {number} fence */
+const lostLease = (id, fence) => Object.assign(new Error(`the lease of \`${id}\` is lost (fence ${fence}): another process may have the agent now; claim it again to go on`), { name: "LeaseError", code: "lost_lease" });
+
+export class Lease {
+  #terms;
+  /** What is on the shelf. @type {string[]} */
+  #stored;
+  #controller = new AbortController();
+  #deadline = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #end;
+  /** @type {ReturnType<typeof setInterval>} */
+  #renewal;
+  #isReleased = false;
+  /** @type {Promise<void> | undefined} */
+  #releasing;
+  /** What is to be stored before it is given back. @type {(() => Promise<unknown> | undefined)[]} */
+  #before = [];
+  /** One write after the other. @type {Promise<unknown>} */
+  #last = Promise.resolve();
+
+  /** @param {Terms} terms @param {string} id @param {number} fence @param {string[]} stored @param {Checkpoint | undefined} checkpoint @param {number} since when it was asked for */
+  constructor(terms, id, fence, stored, checkpoint, since) {
+    this.#terms = terms;
+    this.#stored = stored;
+    this.id = id;
+    this.fence = fence;
+    this.checkpoint = checkpoint;
+    this.signal = this.#controller.signal;
+    this.#prolong(since);
+    this.#renewal = setInterval(() => void this.#renew(), terms.ttlMs / 3);
+    /** @type {any} */ (this.#renewal).unref?.();
+  }
+
+  /** Whether the lease holds, by the clock of this process: one that was stopped for long learns it here. */
+  get isHeld() {
+    if (!this.#isReleased && !this.signal.aborted && performance.now() >= this.#deadline) this.#lose();
+    return !this.#isReleased && !this.signal.aborted;
+  }
+
+  /** Stores a checkpoint, and renews the lease. @param {Checkpoint} checkpoint @returns {Promise<void>} */
+  save(checkpoint) {
+    checkSave("save", this.id, checkpoint);
+    const saved = this.#last.then(() => this.#save(checkpoint));
+    this.#last = saved.catch(() => {});
+    return saved;
+  }
+
+  /** `openAgent` has something to store before the agent is given back. @param {() => Promise<unknown> | undefined} work */
+  beforeRelease(work) {
+    this.#before.push(work);
+  }
+
+  /** Gives the agent back, once what is being stored is stored. */
+  release() {
+    return (this.#releasing ??= this.#release());
+  }
+
+  async #release() {
+    for (const work of this.#before) await work()?.catch(() => {});
+    this.#isReleased = true;
+    clearInterval(this.#renewal);
+    clearTimeout(this.#end);
+    await this.#last;
+    if (!this.signal.aborted) await this.#attempt("given back to", () => this.#terms.shelf.release(this.id, this.fence));
+  }
+
+  [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+    return this.release();
+  }
+
+  /** @param {Checkpoint} checkpoint */
+  async #save(checkpoint) {
+    if (this.signal.aborted || this.#isReleased) throw lostLease(this.id, this.fence);
+    const { shelf, ttlMs, sealing } = this.#terms;
+    const since = performance.now();
+    const isRunning = isInProgress(checkpoint);
+    const whole = sealing && !isSealed(checkpoint) ? await seal(checkpoint, sealing.key, { context: contextOf(sealing, this.id) }) : checkpoint;
+    const { state, messages } = split(whole);
+    let from = 0;
+    while (from < messages.length && messages[from] === this.#stored[from]) from++;
+    const isStored = await this.#attempt("saved in", () => shelf.save(this.id, this.fence, ttlMs, { state, isRunning, from, messages: messages.slice(from) }));
+    if (!isStored) throw this.#lose();
+    this.#stored = messages;
+    this.#prolong(since);
+  }
+
+  async #renew() {
+    const since = performance.now();
+    try {
+      if (await this.#terms.shelf.renew(this.id, this.fence, this.#terms.ttlMs)) this.#prolong(since);
+      else this.#lose();
+    } catch (error) {
+      // The next one may be good; if none is, the time runs out.
+      if (!this.signal.aborted) complain(`turnwheel/stores/node: the lease of \`${this.id}\` could not be renewed`, error);
+    }
+  }
+
+  /** @param {number} since */
+  #prolong(since) {
+    if (this.#isReleased || this.signal.aborted) return;
+    clearTimeout(this.#end);
+    this.#deadline = since + this.#terms.ttlMs * SAFETY;
+    this.#end = setTimeout(() => void this.isHeld, Math.max(0, this.#deadline - performance.now()));
+    /** @type {any} */ (this.#end).unref?.();
+  }
+
+  #lose() {
+    const error = lostLease(this.id, this.fence);
+    clearInterval(this.#renewal);
+    clearTimeout(this.#end);
+    if (!this.#isReleased) this.#controller.abort(error);
+    return error;
+  }
+
+  /** @template T @param {string} what @param {() => Promise<T>} work */
+  #attempt(what, work) {
+    return attempt(this.#terms.shelf, what, this.id, work);
+  }
+}
+
+/** Names what failed, and where. @template T @param {Shelf} shelf @param {string} what @param {string} id @param {() => Promise<T>} work */
+export async function attempt({ place }, what, id, work) {
+  try {
+    return await work();
+  } catch (error) {
+    if (AgentError.isInstance(error)) throw error;
+    throw new AgentError({ code: "unknown", message: `\`${id}\` could not be ${what} ${place}: ${textOf(error)}`, retryable: false }, error);
+  }
+}
+
+/** @param {Checkpoint | SealedCheckpoint} checkpoint @returns {{ state: string, messages: string[] }} */
+function split(checkpoint) {
+  const { messages, ...rest } = /** @type {Partial<Checkpoint>} */ (checkpoint);
+  return { state: JSON.stringify(rest), messages: (messages ?? []).map((message) => JSON.stringify(message)) };
+}
+
+/** What was kept, put together again, and opened if it was sealed. @param {Kept | undefined} kept @param {string} id @param {StoreOptions["seal"]} sealing @returns {Promise<Checkpoint | undefined>} */
+export async function whole(kept, id, sealing) {
+  if (kept?.state === undefined) return;
+  const state = JSON.parse(kept.state);
+  if (isSealed(state)) return sealing ? unseal(state, sealing.key, { context: contextOf(sealing, id) }) : state;
+  // Otherwise whoever can write to the database could put one there that nobody sealed.
+  if (sealing) throw misuse(`the checkpoint \`${id}\` is not sealed: anybody may have written it`);
+  return { ...state, messages: kept.messages.map((json) => JSON.parse(json)) };
+}
+
+/** Nobody can put one agent's checkpoint in the place of another's. @param {NonNullable<StoreOptions["seal"]>} sealing @param {string} id */
+const contextOf = ({ context }, id) => (context === undefined ? id : `${context}/${id}`);
+
+/** Whether a run would go on. @param {any} checkpoint */
+function isInProgress(checkpoint) {
+  const { run, prompts } = checkpoint?.metadata?.turnwheel ?? {};
+  return (run ?? prompts ?? undefined) !== undefined;
+}
