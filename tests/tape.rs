@@ -25,7 +25,8 @@ fn difference(text: &str, route: Route, is_bounded: bool) -> Option<String> {
     assert!(tape.is_complete());
     match trace_of(&tape) {
         Err(fault) => Some(fault.to_string()),
-        Ok(replayed) if replayed.to_string() == live.to_string() => None,
+        // As texts: the order of members counts too.
+        Ok(replayed) if format!("{replayed:#}") == format!("{live:#}") => None,
         Ok(replayed) => Some(format!("live {live:#}\nreplayed {replayed:#}")),
     }
 }
