@@ -37,8 +37,11 @@ class Cassette {
     }, { provider });
   }
 
-  /** The tools of these names, or all. @param {readonly string[]} [names] @returns {ToolDefinition[]} */
-  tools(names) {
+  /** The tools of these names, or all. Hosts take it out of its object. */
+  tools = (/** @type {readonly string[] | undefined} */ names) => this.#tools(names);
+
+  /** @param {readonly string[]} [names] @returns {ToolDefinition[]} */
+  #tools(names) {
     /** @type {any[]} */
     const known = rulesOf(this.#tape).tools ?? [];
     for (const name of names ?? []) {
