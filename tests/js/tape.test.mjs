@@ -2,7 +2,7 @@
 // turnwheel/tape: runs are written down, and lived again to the same events.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Agent, agentLoop, call, custom, scripted, subagent, testTool } from "./kit.mjs";
 import { cassette, fork, ready, record, recordNow, replay, Tape, TapeDivergence } from "../../pkg/tape.js";
@@ -288,4 +288,37 @@ test("an agent that has lived before, and one from a checkpoint, are recorded fr
   second.stop();
   assert.equal(heard[0].type, "run_resumed");
   assert.deepEqual(plain(await replayed(second.toTape())), plain(heard));
+});
+
+test("tapes of every version are lived again", async () => {
+  const folder = new URL("../data/tapes/", import.meta.url);
+  const files = readdirSync(folder).filter((name) => name.endsWith(".tape"));
+  assert.ok(files.length >= 20);
+  for (const name of files) {
+    const tape = Tape.parse(readFileSync(new URL(name, folder), "utf8"));
+    assert.ok(tape.complete, name);
+    assert.equal((await replayed(tape)).length, tape.events, name);
+    const again = replay(tape);
+    for (const n of [tape.events, 0, Math.floor(tape.events / 2)]) assert.equal(again.seek(n).n, n, name);
+  }
+});
+
+test("a moment of a long tape is found at once, backwards too", async () => {
+  const text = Array.from({ length: 20_000 }, (_, i) => `w${i} `);
+  const agent = new Agent({ model: scripted([{ text }]) });
+  const recorder = await record(agent);
+  await agent.prompt("Go");
+  recorder.stop();
+  const again = replay(recorder.toTape());
+  again.seek(20_000);
+  const times = [];
+  for (const n of [10, 19_000, 300, 12_345, 5, 7_777]) {
+    const before = performance.now();
+    assert.equal(again.seek(n).n, n);
+    times.push(performance.now() - before);
+  }
+  times.sort((a, b) => a - b);
+  // 16 ms on a machine that does nothing else.
+  assert.ok(times[3] < 100, times.join(" "));
+  console.log(`seek: ${times.map((time) => time.toFixed(1)).join(" ")} ms`);
 });
