@@ -63,6 +63,12 @@ pub struct ModelName {
 #[derive(Clone)]
 pub struct Caller(Rc<dyn StreamFn>);
 
+impl Caller {
+    pub(crate) fn new(caller: Rc<dyn StreamFn>) -> Self {
+        Caller(caller)
+    }
+}
+
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Caller")
