@@ -31,7 +31,11 @@ impl Player {
             self.late = self.late.saturating_sub(1);
             match output {
                 Output::Event(event) => return Ok(Some(self.emit(event))),
-                Output::Answer { .. } | Output::Receipt(..) => {}
+                Output::Receipt(..) => {}
+                Output::Answer { id, number, answer } => {
+                    let name = self.open.get(&id).cloned().unwrap_or_default();
+                    return Ok(Some(Seen::Answer { id, name, number, answer }));
+                }
                 Output::Cancel(id) => {
                     let name = self.open.remove(&id).unwrap_or_default();
                     return Ok(Some(Seen::Cancel { id, name }));

@@ -3,23 +3,20 @@
 
 use std::rc::Rc;
 
-use futures::stream::{self, LocalBoxStream, StreamExt};
-
 use crate::data::json::{FromJson, Map, ObjectWriter, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::data::table::Table;
-use crate::host::cancel::CancelToken;
 use crate::host::config::{
     CacheHints, Caller, EarlyDecisions, InFlight, ModelName, QueueMode, Rules, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
 };
-use crate::host::ports::{AgentRunContext, HookStages, StreamFn};
+use crate::host::ports::HookStages;
 use crate::host::tool::{ApprovalNeed, ToolSpec};
 use crate::rules::approval::{
     ApprovalGate, ApprovalMode, ApprovalOptions, RuleNames, ToolApprovalAction, ToolApprovalPolicy,
 };
 use crate::rules::budget::Budget;
-use crate::rules::stream::{AssistantMessageEvent, ModelRequest, NativeOutput, StreamOptions, ToolSchema};
+use crate::rules::stream::{NativeOutput, StreamOptions, ToolSchema};
 use crate::words::price::Price;
 
 /// The values of the rules by their names, each as JSON.
@@ -168,28 +165,10 @@ fn read_model(value: &Value) -> ModelName {
         max_answer_bytes: place(value, "maxAnswerBytes").unwrap_or(usize::MAX),
         estimates_usage: flag("estimatesUsage"),
         price: value.get("price").map(Price::of_parts),
-        caller: Caller::new(Rc::new(Recorded(value.get("nativeOutput").map(|native| NativeOutput {
+        caller: Caller::recorded(value.get("nativeOutput").map(|native| NativeOutput {
             with_tools: native.flag_at("withTools").unwrap_or_default(),
             any_root: native.flag_at("anyRoot").unwrap_or_default(),
-        })))),
-    }
-}
-
-/// What is known of whatever made the calls of a model; it makes none here.
-struct Recorded(Option<NativeOutput>);
-
-impl StreamFn for Recorded {
-    fn stream(
-        &self,
-        _request: ModelRequest,
-        _context: &AgentRunContext,
-        _cancel: CancelToken,
-    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
-        stream::empty().boxed_local()
-    }
-
-    fn native_output(&self, _model: &str) -> Option<NativeOutput> {
-        self.0
+        })),
     }
 }
 

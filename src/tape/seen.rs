@@ -3,6 +3,7 @@
 use crate::data::json::{ObjectWriter, RawJson, ToJson};
 use crate::host::ports::{AgentRunContext, HookCall};
 use crate::machine::{Effect, EffectId, Queue};
+use crate::rules::answer::Answer;
 use crate::words::event::AgentEvent;
 
 use super::answering::RuleAnswer;
@@ -45,6 +46,17 @@ pub enum Seen {
         /// Its name.
         name: String,
     },
+    /// A running tool gets the answer to a question that it asked.
+    Answer {
+        /// The effect of the tool.
+        id: EffectId,
+        /// Its name.
+        name: String,
+        /// The number of the question among those of the call.
+        number: u64,
+        /// The answer.
+        answer: Answer,
+    },
     /// A mark for people.
     Note(String),
 }
@@ -72,6 +84,9 @@ impl Seen {
                 write_effect(effect, out.key("effect"));
             }
             Seen::Cancel { name, .. } => drop(out.field("kind", "cancel").field("name", name)),
+            Seen::Answer { name, number, answer, .. } => {
+                out.field("kind", "answer").field("name", name).field("number", number).field("answer", answer);
+            }
             Seen::Note(text) => drop(out.field("kind", "note").field("text", text)),
         }
     }

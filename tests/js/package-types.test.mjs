@@ -81,9 +81,11 @@ const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remot
 function examples() {
   const lines = [];
   const found = [];
+  const known = new Set();
   for (const [file, from] of COMPILED) {
     const text = readFileSync(here(`../../www/npm/${file}.d.ts`), "utf8");
-    lines.push(`import { ${namesOf(text).join(", ")} } from "${from}";`);
+    const fresh = namesOf(text).filter((name) => !known.has(name) && known.add(name));
+    lines.push(`import { ${fresh.join(", ")} } from "${from}";`);
     for (const [, example = ""] of text.matchAll(/@example\n((?:[ \t]*\*(?!\/)(?! @).*\n)+)/g)) found.push(example.replace(/^[ \t]*\* ?/gm, ""));
   }
   assert.ok(found.length > 80, `${found.length} examples`);

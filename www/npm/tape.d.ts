@@ -75,7 +75,7 @@ export interface Frame {
   /** The time, in milliseconds since 1970. */
   at: number;
   messages: AgentMessage[];
-  /** What the run does: `idle`, `choosing`, `preparing`, `compacting`, `inferring`, `dispatching`, `polling`, `closing` or `ended`. */
+  /** What the run does: `idle`, `choosing`, `preparing`, `compacting`, `questioned`, `inferring`, `dispatching`, `polling`, `closing` or `ended`. */
   phase: string;
   /** The open questions. */
   pendingApprovals: Question[];
@@ -102,6 +102,8 @@ export type TapeEntry = {
   | { kind: "start"; name: string; effect: { [member: string]: JsonValue } }
   /** It has answered; `last` unless more can follow. */
   | { kind: "reply"; name: string; last: boolean; reply: JsonValue }
+  /** A tool that runs gets the answer to its question; `number` counts the questions of the call from 1. */
+  | { kind: "answer"; name: string; number: number; answer: JsonValue }
   /** It is not wanted any more. */
   | { kind: "cancel"; name: string }
   /** Something from outside: `begin`, `continue`, `resume`, `steer`, `command`, `abort`. */

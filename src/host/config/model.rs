@@ -3,8 +3,11 @@
 use std::fmt;
 use std::rc::Rc;
 
-use crate::host::ports::StreamFn;
-use crate::rules::stream::NativeOutput;
+use futures::stream::{self, LocalBoxStream, StreamExt};
+
+use crate::host::cancel::CancelToken;
+use crate::host::ports::{AgentRunContext, StreamFn};
+use crate::rules::stream::{AssistantMessageEvent, ModelRequest, NativeOutput};
 use crate::words::price::Price;
 
 /// A model and how to call it.
@@ -64,8 +67,26 @@ pub struct ModelName {
 pub struct Caller(Rc<dyn StreamFn>);
 
 impl Caller {
-    pub(crate) fn new(caller: Rc<dyn StreamFn>) -> Self {
-        Caller(caller)
+    /// What is known of whatever made the calls of a run that is lived again, where nothing makes any.
+    pub(crate) fn recorded(native: Option<NativeOutput>) -> Self {
+        Caller(Rc::new(Recorded(native)))
+    }
+}
+
+struct Recorded(Option<NativeOutput>);
+
+impl StreamFn for Recorded {
+    fn stream(
+        &self,
+        _request: ModelRequest,
+        _context: &AgentRunContext,
+        _cancel: CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        stream::empty().boxed_local()
+    }
+
+    fn native_output(&self, _model: &str) -> Option<NativeOutput> {
+        self.0
     }
 }
 

@@ -49,6 +49,7 @@ fn line_of(seen: &Seen) -> String {
         Seen::Event(event) => format!("event  {}", of_event(event)),
         Seen::Start { name, .. } => format!("start  {name}"),
         Seen::Cancel { name, .. } => format!("cancel {name}"),
+        Seen::Answer { name, number, answer, .. } => format!("answer {name} {number} {}", answer.to_json()),
         Seen::Note(note) => format!("note   {note}"),
     }
 }

@@ -86,7 +86,7 @@ impl Replayed {
             Seen::Rule(answer) => self.rule(answer),
             Seen::Note(note) if note.starts_with("{\"scenario\"") => {}
             Seen::Note(note) => self.note(serde_json::from_str(note).unwrap_or_default()),
-            Seen::Run(_) | Seen::Input(_) | Seen::Cancel { .. } => {}
+            Seen::Run(_) | Seen::Input(_) | Seen::Cancel { .. } | Seen::Answer { .. } => {}
         }
         if let Some(state) = player.state()
             && !matches!(seen, Seen::Note(_))

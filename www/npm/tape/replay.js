@@ -90,10 +90,11 @@ class Replay {
       if (Object.hasOwn(tools, name)) this.#live.set(entry.name, liveTool(tools[name], name, entry));
     }
     if (entry.kind === "start" && entry.effect.kind === "model" && model) this.#live.set(entry.name, liveModel(model, entry));
+    if (entry.kind === "answer") this.#live.get(entry.name)?.answer?.(entry);
     if (entry.kind !== "reply") return;
     const live = this.#live.get(entry.name);
     if (!live) return;
-    const difference = await live(entry);
+    const difference = await live.compare(entry);
     if (!difference) return;
     const divergence = new TapeDivergence({ input: entry.n, ...difference }, `\`${entry.name}\` is not what the tape has: expected ${JSON.stringify(difference.expected)}, got ${JSON.stringify(difference.got)}`);
     if (onDivergence?.(divergence) !== true) throw divergence;
