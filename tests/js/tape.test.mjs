@@ -290,6 +290,62 @@ test("an agent that has lived before, and one from a checkpoint, are recorded fr
   assert.deepEqual(plain(await replayed(second.toTape())), plain(heard));
 });
 
+/** A tool that asks a person. @type {any} */
+const pick = {
+  name: "pick", description: "Asks", parameters: { type: "object" },
+  execute: async (/** @type {any} */ _args, /** @type {any} */ { ask }) => {
+    const first = await ask({ message: "Which branch?", schema: { type: "object", properties: { branch: { type: "string" } } } });
+    const second = await ask({ message: "Sure?" });
+    return `${first.content?.branch} ${second.action}`;
+  },
+};
+
+test("questions of a tool and of a budget, and their answers, are lived again", async () => {
+  const agent = new Agent({ model: scripted([call("pick"), "Done.", "More."]), tools: [pick], budget: { turns: 1, onExceed: "ask", scope: "agent" } });
+  const recorder = await record(agent);
+  const heard = listening(agent);
+  agent.subscribe((event) => {
+    if (event.type !== "question_asked") return;
+    if (event.kind === "budget") agent.resolve(event.id, { raise: { turns: 1 } });
+    else agent.resolve(event.id, event.schema ? { action: "accept", content: { branch: "main" } } : { action: "decline" });
+  });
+  await agent.prompt("Go").orThrow();
+  await agent.prompt("Go on").orThrow();
+  recorder.stop();
+  const tape = recorder.toTape();
+  const kinds = heard.filter(({ type }) => type === "question_asked").map(({ kind }) => kind);
+  assert.deepEqual(kinds, ["elicitation", "elicitation", "budget", "budget"]);
+  assert.deepEqual(plain(await replayed(tape)), plain(heard));
+  const answers = replay(tape).entries().filter(({ kind }) => kind === "answer").map((/** @type {any} */ { name, number, answer }) => [name, number, answer]);
+  assert.deepEqual(answers, [["t0/tool/0-pick", 1, { action: "accept", content: { branch: "main" } }], ["t0/tool/0-pick", 2, { action: "decline" }]]);
+
+  // The tool really runs, and gets the answers of the tape.
+  assert.equal((await replay(tape, { tools: { pick } }).result).stopReason, "completed");
+  const other = { ...pick, execute: async (/** @type {any} */ args, /** @type {any} */ context) => `${await pick.execute(args, context)}!` };
+  await assert.rejects(async () => replay(tape, { tools: { pick: other } }).result, { code: "tape_divergence" });
+
+  // At the question, the agent waits for the answer, and a fork of it too.
+  const asked = heard.findIndex(({ type, kind }) => type === "question_asked" && kind === "budget") + 1;
+  const { phase, pendingApprovals } = replay(tape).seek(asked);
+  assert.deepEqual([phase, pendingApprovals[0]?.kind], ["questioned", "budget"]);
+  const forked = fork(tape, { at: asked, model: scripted(["Otherwise."]), tools: [pick], budget: { turns: 1, onExceed: "ask", scope: "agent" } });
+  assert.equal(forked.resolve(forked.pendingQuestions[0]?.id ?? "", { raise: { turns: 1 } }), true);
+  assert.equal((await forked.continue().orThrow()).text, "Otherwise.");
+});
+
+test("what was allowed beyond a budget is on the tape of the next run, and of a sub-agent that shares it", async () => {
+  const options = () => ({ model: scripted([{ toolCalls: [{ callId: "i", toolName: "inner", arguments: { prompt: "look" } }] }, "Done."]), budget: /** @type {any} */ ({ turns: 2, onExceed: "ask" }) });
+  const inner = subagent({ name: "inner", description: "Looks", agent: { model: scripted(["It is there."]) } });
+  const agent = new Agent({ ...options(), tools: [inner] });
+  const recorder = await record(agent);
+  const heard = listening(agent);
+  agent.subscribe((event) => event.type === "question_asked" && agent.resolve(event.id, { raise: { turns: 3 } }));
+  await agent.prompt("Go").orThrow();
+  recorder.stop();
+  assert.ok(heard.some(({ type }) => type === "question_asked"));
+  assert.deepEqual(plain(await replayed(recorder.toTape())), plain(heard));
+});
+
 test("tapes of every version are lived again", async () => {
   const folder = new URL("../data/tapes/", import.meta.url);
   const files = readdirSync(folder).filter((name) => name.endsWith(".tape"));
