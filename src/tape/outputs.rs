@@ -15,7 +15,10 @@ impl Player {
     pub(super) fn process(&mut self, target: Option<When>) -> Result<Option<Seen>, Divergence> {
         loop {
             let wanted = target.map(|when| (when.events, when.starts));
-            if wanted.is_some_and(|(events, starts)| self.events >= events && self.starts >= starts) {
+            let has_come =
+                wanted.is_some_and(|(events, starts)| self.events >= events && self.starts >= starts);
+            // A tool gets an answer as soon as all before it was told: before the next input.
+            if has_come && !matches!(self.queue.front(), Some(Output::Answer { .. })) {
                 return Ok(None);
             }
             let may_start = wanted.is_none_or(|(_, starts)| self.starts < starts);

@@ -7,8 +7,8 @@ use crate::data::json::{FromJson, Map, ObjectWriter, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::data::table::Table;
 use crate::host::config::{
-    CacheHints, Caller, EarlyDecisions, InFlight, ModelName, QueueMode, Rules, SteeringRules, SteeringTime, Timeouts,
-    ToolExecutionPolicy,
+    CacheHints, Caller, EarlyDecisions, InFlight, ModelName, QueueMode, Rules, SteeringRules, SteeringTime,
+    Timeouts, ToolExecutionPolicy,
 };
 use crate::host::ports::HookStages;
 use crate::host::tool::{ApprovalNeed, ToolSpec};

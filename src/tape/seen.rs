@@ -85,7 +85,10 @@ impl Seen {
             }
             Seen::Cancel { name, .. } => drop(out.field("kind", "cancel").field("name", name)),
             Seen::Answer { name, number, answer, .. } => {
-                out.field("kind", "answer").field("name", name).field("number", number).field("answer", answer);
+                out.field("kind", "answer")
+                    .field("name", name)
+                    .field("number", number)
+                    .field("answer", answer);
             }
             Seen::Note(text) => drop(out.field("kind", "note").field("text", text)),
         }

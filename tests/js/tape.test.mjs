@@ -335,7 +335,7 @@ test("questions of a tool and of a budget, and their answers, are lived again", 
 
 test("what was allowed beyond a budget is on the tape of the next run, and of a sub-agent that shares it", async () => {
   const options = () => ({ model: scripted([{ toolCalls: [{ callId: "i", toolName: "inner", arguments: { prompt: "look" } }] }, "Done."]), budget: /** @type {any} */ ({ turns: 2, onExceed: "ask" }) });
-  const inner = subagent({ name: "inner", description: "Looks", agent: { model: scripted(["It is there."]) } });
+  const inner = subagent({ name: "inner", description: "Looks", agent: () => new Agent({ model: scripted(["It is there."]) }) });
   const agent = new Agent({ ...options(), tools: [inner] });
   const recorder = await record(agent);
   const heard = listening(agent);

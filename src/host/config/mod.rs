@@ -90,10 +90,7 @@ impl AgentLoopConfig {
     /// Like [`AgentLoopConfig::new`], for a host that has its own source of ids: [`Rules::new_id`].
     pub fn with_ids(model: Model, timer: Rc<dyn Timer>, new_id: Rc<dyn Fn() -> String>) -> Self {
         let name = ModelName::of(&model);
-        AgentLoopConfig {
-            rules: Rules::with_models(vec![name], new_id),
-            ports: Ports::of(model, timer),
-        }
+        AgentLoopConfig { rules: Rules::with_models(vec![name], new_id), ports: Ports::of(model, timer) }
     }
 
     /// Sets the models: the first one, and its fallbacks in order.
