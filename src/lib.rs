@@ -166,6 +166,7 @@
 //! | sleep and wake | [`checkpoint`] |
 //! | talk to a provider | [`http`], [`wires`], [`stream`] |
 //! | test without a model and without waiting | [`scripted`] |
+//! | record a run, live it again, look at any moment of it | [`tape`] |
 //! | cancel | [`cancel`] |
 //! | handle errors | [`error`] |
 //! | pass JSON through as it is | [`json`] |
@@ -191,6 +192,7 @@ mod host;
 pub mod machine;
 mod rules;
 mod stock;
+pub mod tape;
 pub mod wires;
 mod words;
 

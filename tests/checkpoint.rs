@@ -24,6 +24,7 @@ use turnwheel::event::AgentEvent;
 use turnwheel::json::ToJson;
 use turnwheel::message::{AgentMessage, ToolResultCause};
 use turnwheel::stream::AssistantMessageEvent;
+use turnwheel::tape::{Recorder, Seeker, Tape};
 use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolOutcome};
 
 /// What the model says, by the number of answers so far: so it continues the same way in any process.
@@ -283,4 +284,88 @@ fn mutate(bytes: &mut Vec<u8>, dice: &Dice) {
             bytes.splice(colon..end, dice.pick(&values).iter().copied());
         }
     }
+}
+
+/// Records a life from its beginning to its end. Returns the tape, the events, and the history after each of them.
+fn recorded(world: &World) -> (Tape, Vec<AgentEvent>, Vec<Vec<String>>) {
+    let recorder = Recorder::new(0);
+    let agent = Agent::new(world.config(), Vec::new());
+    agent.record(&recorder).unwrap();
+    let mut run = agent.prompt(vec![AgentMessage::user("go")], context(), CancelToken::new()).unwrap();
+    let (mut events, mut histories) = (Vec::new(), vec![Vec::new()]);
+    while let Some(event) = world.clock.run(run.next()).unwrap() {
+        if let (AgentEvent::ToolApprovalRequested { call_id, .. }, false) = (&event, world.approver) {
+            agent.resolve_tool(call_id.clone(), ToolDecision::Accept);
+        }
+        events.push(event);
+        histories.push(agent.messages().iter().map(brief).collect());
+    }
+    recorder.stop();
+    (Tape::parse(&recorder.to_text()).unwrap(), events, histories)
+}
+
+#[test]
+fn at_every_event_of_fifty_tapes_a_run_goes_on_elsewhere() {
+    let mut forks = 0;
+    for seed in 0..50 {
+        let (tape, events, histories) = recorded(&world(seed, 0));
+        let whole = histories.last().unwrap();
+        let mut moments = Seeker::new(&tape);
+        for n in 0..=events.len() {
+            let frame = moments.frame(n as u64).unwrap();
+            let prefix: Vec<String> = frame.messages.iter().map(brief).collect();
+            assert_eq!(prefix, histories[n], "seed {seed}, event {n}");
+            if n == 0 || n == events.len() {
+                continue;
+            }
+            let world = world(seed, n as u64);
+            let mut trace = events[..n].to_vec();
+            let bytes = frame.checkpoint.encode();
+            let (_, history) = live(&world, Some(bytes.as_bytes()), usize::MAX, &mut trace);
+            let mut grammar = Grammar::default();
+            trace.iter().for_each(|event| grammar.take(event));
+            assert_eq!(grammar.finish(&history), Vec::<String>::new(), "seed {seed}, event {n}");
+            let interrupted: BTreeSet<String> = history
+                .iter()
+                .filter_map(|message| match message {
+                    AgentMessage::ToolResult(result)
+                        if result.cause == Some(ToolResultCause::Interrupted) =>
+                    {
+                        Some(result.call_id.clone())
+                    }
+                    _ => None,
+                })
+                .collect();
+            let same = |text: &&String| !interrupted.iter().any(|id| text.contains(id.as_str()));
+            let ended: Vec<String> = history.iter().map(brief).collect();
+            assert_eq!(
+                ended.iter().filter(same).collect::<Vec<_>>(),
+                whole.iter().filter(same).collect::<Vec<_>>(),
+                "seed {seed}, event {n}"
+            );
+            // What had a result does not run again.
+            for message in &frame.messages {
+                if let AgentMessage::ToolResult(result) = message {
+                    assert!(!world.ran.borrow().contains(&result.call_id), "seed {seed}, event {n}");
+                }
+            }
+            forks += 1;
+        }
+    }
+    assert!(forks > 1_500, "only {forks} forks");
+}
+
+#[test]
+fn moments_are_found_backwards_as_well_as_forwards() {
+    let (tape, events, histories) = recorded(&world(2, 0));
+    let mut moments = Seeker::new(&tape);
+    let dice = Dice::new(1);
+    for _ in 0..60 {
+        let n = dice.below(events.len() + 1);
+        let frame = moments.frame(n as u64).unwrap();
+        assert_eq!(frame.n, n as u64);
+        assert_eq!(frame.messages.iter().map(brief).collect::<Vec<_>>(), histories[n], "event {n}");
+    }
+    let beyond = moments.frame(events.len() as u64 + 1).unwrap_err();
+    assert!(beyond.to_string().contains("a tape of"), "{beyond}");
 }

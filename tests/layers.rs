@@ -59,6 +59,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "host", never: &[TARGETS] },
     Layer { name: "stock", never: &[TARGETS] },
     Layer { name: "machine", never: &[TARGETS, CLOCK, ASYNC, PORTS] },
+    Layer { name: "tape", never: &[TARGETS, CLOCK, ASYNC, PORTS] },
     Layer { name: "driver", never: &[TARGETS] },
     Layer { name: "agent", never: &[TARGETS] },
 ];

@@ -21,6 +21,8 @@ use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
 use crate::machine::AgentCommand;
 use crate::rules::budget::Ledger;
+use crate::tape::{Recorder, Recording};
+use crate::words::error::{AgentError, ErrorKind};
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::words::question::{Question, QuestionKind};
 use checkpoint::Resume;
@@ -75,6 +77,8 @@ struct Shared {
     resume: RefCell<Option<Resume>>,
     /// Keeps the list of open questions.
     track: Option<TrackQuestions>,
+    /// Writes down what enters the runs.
+    recording: RefCell<Option<Rc<dyn Recording>>>,
 }
 
 impl Agent {
@@ -108,6 +112,7 @@ impl Agent {
             is_conversion_stale: Cell::default(),
             resume: RefCell::default(),
             track,
+            recording: RefCell::default(),
         }))
     }
 
@@ -128,6 +133,19 @@ impl Agent {
             settle(Receipt::Cleared);
         }
         self.0.wake_idle();
+    }
+
+    /// Writes down what enters the runs of the agent from the next one on.
+    ///
+    /// # Errors
+    /// Misuse, if a run is active: what has entered it already is nowhere.
+    pub fn record(&self, recorder: &Recorder) -> Result<(), AgentError> {
+        if self.is_running() {
+            let text = "a run is active; record an agent before it runs, or after";
+            return Err(AgentError::new(ErrorKind::Misuse, text));
+        }
+        *self.0.recording.borrow_mut() = Some(recorder.recording());
+        Ok(())
     }
 
     /// The history.

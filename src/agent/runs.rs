@@ -54,7 +54,7 @@ impl Agent {
             Some(Resume::Run(mut state, unemitted)) => {
                 state.set_context(context);
                 let handover = self.handover(cancel);
-                return AgentStream::resumed(handover, *state, unemitted);
+                return AgentStream::resumed(handover, *state, unemitted).map(|run| self.recorded(run));
             }
         }
         let refusal = {
@@ -96,7 +96,14 @@ impl Agent {
             let history = History::reuse(known, published.messages.clone());
             LoopState::with_history(context, history, session).with_queues(queues.0, queues.1)
         };
-        Ok(AgentStream::new(self.handover(cancel), state, begin))
+        Ok(self.recorded(AgentStream::new(self.handover(cancel), state, begin)))
+    }
+
+    fn recorded(&self, run: AgentStream) -> AgentStream {
+        match &*self.0.recording.borrow() {
+            Some(recording) => run.with_recording(recording.clone()),
+            None => run,
+        }
     }
 
     /// What the agent shares with its next run.

@@ -73,6 +73,13 @@ impl AgentStream {
 
     /// Takes an event of an agent inside a call that has its result already. Returns what the listeners are told.
     pub fn take_late_event(&mut self, call_id: &str, event: ChildEvent) -> Vec<AgentEvent> {
+        self.take_late(call_id, event, None)
+    }
+
+    fn take_late(&mut self, call_id: &str, event: ChildEvent, dropped: Option<EffectId>) -> Vec<AgentEvent> {
+        if let Some(recording) = &self.recording {
+            recording.takes_late(call_id, &event, dropped);
+        }
         self.state.take_late_event(call_id, event)
     }
 
@@ -92,7 +99,7 @@ impl AgentStream {
         let mut events = Vec::new();
         for progress in reported {
             if let Progress::Event(event) = progress {
-                events.extend(self.state.take_late_event(call_id, event));
+                events.extend(self.take_late(call_id, event, Some(id)));
             }
         }
         events.into_iter().rev().for_each(|event| self.outputs.put_back(Output::Event(event)));

@@ -16,6 +16,7 @@ mod model_call;
 mod next;
 mod outputs;
 mod questions;
+mod record;
 mod round;
 mod run;
 mod serde;
@@ -36,6 +37,7 @@ use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::machine::{Input, LoopState};
 use crate::rules::answer::Answer;
+use crate::tape::Recording;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
@@ -109,6 +111,8 @@ pub struct AgentStream {
     told_epoch: u64,
     /// Whether an attempt has begun of whose end the hooks were not told.
     has_attempt: bool,
+    /// Writes down what enters the machine.
+    recording: Option<Rc<dyn Recording>>,
     result: Option<AgentLoopResult>,
     spans: spans::Spans,
 }
@@ -191,10 +195,13 @@ impl AgentStream {
     /// Puts the agent's configuration into force, with the options of a turn and those of the run.
     fn take_config(&mut self, turn: Option<TurnOptions>) -> Result<(), String> {
         self.config = self.handover.config.borrow().clone();
-        if turn.is_none() && self.options.is_none() {
-            return Ok(());
+        if turn.is_some() || self.options.is_some() {
+            self.take_options(turn.unwrap_or_default())?;
         }
-        self.take_options(turn.unwrap_or_default())
+        if let Some(recording) = &self.recording {
+            self.config = recording.takes_config(&self.config);
+        }
+        Ok(())
     }
 
     #[cold]
@@ -234,6 +241,7 @@ impl AgentStream {
             abort: AbortWatch::new(handover.cancel.clone(), handover.inbox.clone()),
             handover,
             takes_offers: false,
+            recording: None,
             result: None,
             spans: spans::Spans::default(),
         }

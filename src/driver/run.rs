@@ -71,6 +71,7 @@ impl AgentStream {
     /// continues from a checkpoint first emits that it does, and then the events not emitted yet.
     #[inline(never)]
     pub(super) fn begin(&mut self, begin: Beginning) {
+        self.record_beginning(&begin);
         match begin {
             Beginning::Resume(unemitted) => {
                 self.step(Input::Resume);
@@ -134,6 +135,9 @@ impl AgentStream {
                 return None;
             }
             self.update_now();
+            if let (Some(recording), Reply::Stream(piece)) = (&self.recording, &reply) {
+                recording.takes_piece(&self.state, self.now, id, piece);
+            }
             match self.state.apply_stream_event(self.now, id, reply) {
                 Ok(event) => {
                     self.answer = AnswerPump::Ready(id);
@@ -292,8 +296,16 @@ impl AgentStream {
 
     pub(super) fn step(&mut self, input: Input) {
         self.update_now();
-        let AgentStream { state, config, now, .. } = self;
-        self.outputs.append(|out| state.step(&config.rules, *now, input, out));
+        let AgentStream { state, config, now, recording, .. } = self;
+        if let Some(recording) = recording {
+            recording.takes(state, *now, &input);
+        }
+        self.outputs.append(|out| {
+            state.step(&config.rules, *now, input, out);
+            if let Some(recording) = recording {
+                recording.gives(state, out);
+            }
+        });
         self.handover.publish(&self.state);
     }
 

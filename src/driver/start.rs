@@ -21,6 +21,9 @@ use super::tasks::{EffectFuture, Polled};
 impl AgentStream {
     #[inline(never)]
     pub(super) fn start(&mut self, id: EffectId, effect: Effect) {
+        if let Some(recording) = &self.recording {
+            recording.starts();
+        }
         if self.begins_turn(&effect) {
             // Changes by the host take effect together, from the next turn on.
             if let Err(text) = self.take_config(None) {

@@ -31,6 +31,11 @@ impl SessionState {
         self.0.borrow().changes.clone()
     }
 
+    /// Whether there are changes that have not been reported yet.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.0.borrow().changes.is_empty()
+    }
+
     /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<Value> {
         self.0.borrow().values.get(key).cloned()

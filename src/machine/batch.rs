@@ -18,7 +18,7 @@ use super::phase::StoredAnswer;
 use super::questions::OpenAsk;
 
 /// The calls of one answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub(crate) answer: StoredAnswer,
     pub(crate) calls: Vec<BatchCall>,
@@ -52,7 +52,7 @@ pub(crate) struct Batch {
 }
 
 /// How a batch will end.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Ending {
     /// With another turn.
     #[default]
@@ -69,7 +69,7 @@ pub(crate) enum Ending {
 }
 
 /// One call of a batch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct BatchCall {
     /// The call, as it is in the history.
     pub(crate) block: ToolCallBlock,

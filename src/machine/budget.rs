@@ -24,7 +24,7 @@ const LAST_ANSWER: u64 = 1_024;
 const ONE_CALL: Amounts = Amounts { usd: 0, tokens: 0, tool_calls: 1, turns: 0, ms: 0 };
 
 /// What a run has used, and what it has told of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Spending {
     pub(crate) books: Rc<RefCell<Books>>,
     /// What earlier runs of the agent have used.
@@ -38,6 +38,14 @@ pub(crate) struct Spending {
     pub(crate) has_refused_call: bool,
     /// Whether the next answer, or the one in progress, is the last.
     pub(crate) is_wrapping_up: bool,
+}
+
+impl Spending {
+    /// A copy with books of its own.
+    pub(crate) fn apart(&self) -> Self {
+        let books = Rc::new(RefCell::new(self.books.borrow().clone()));
+        Spending { books, around: self.around.apart(), ..self.clone() }
+    }
 }
 
 /// Whether there is room in the budgets for the next call of a model.

@@ -75,6 +75,41 @@ impl History {
         }
     }
 
+    /// Whether anything is known about the messages that a history of the same messages would not know.
+    pub(crate) fn is_known(&self) -> bool {
+        self.weight.stale > 0
+            || self.conversions.iter().any(|known| !matches!(known, Conversion::Unconverted))
+    }
+
+    /// Each message, with what the model is shown of it: `None` if that is not known.
+    pub(crate) fn conversions(&self) -> impl Iterator<Item = (&AgentMessage, Option<Option<&LlmMessage>>)> {
+        self.messages.iter().zip(&self.conversions).map(|(message, known)| {
+            let shown = (!matches!(known, Conversion::Unconverted)).then(|| known.shown());
+            (message, shown)
+        })
+    }
+
+    /// The number of first messages whose reported tokens count others too.
+    pub(crate) fn stale(&self) -> usize {
+        self.weight.stale
+    }
+
+    /// A history of which this much is known: see [`History::conversions`].
+    pub(crate) fn with_knowledge(
+        messages: Vec<AgentMessage>,
+        conversions: Vec<Option<Option<LlmMessage>>>,
+        stale: usize,
+    ) -> Self {
+        let mut history = History::of(messages);
+        for (slot, known) in history.conversions.iter_mut().zip(conversions) {
+            if let Some(shown) = known {
+                *slot = shown.map_or(Conversion::Hidden, Conversion::Shown);
+            }
+        }
+        history.weight.stale = stale;
+        history
+    }
+
     /// Takes what is known about the messages. The messages stay.
     pub(super) fn take_known(&mut self) -> History {
         let mut known = std::mem::take(self);

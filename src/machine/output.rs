@@ -14,7 +14,7 @@ use super::input::Queue;
 pub type EffectId = u64;
 
 /// An output of a step. Outputs are processed in order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Output {
     /// Emit an event to the listeners.
     Event(AgentEvent),
@@ -44,7 +44,7 @@ pub enum Output {
 }
 
 /// What the driver does for the machine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Effect {
     /// Ask what holds for the turn, and put it into force.
     Choose,

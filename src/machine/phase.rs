@@ -16,7 +16,7 @@ use super::output::EffectId;
 use super::state::LoopState;
 
 /// The phase of a run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Phase {
     /// Not begun.
     #[default]
@@ -42,6 +42,22 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    /// Returns the name of the phase.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Phase::Idle => "idle",
+            Phase::Choosing { .. } => "choosing",
+            Phase::Preparing { .. } => "preparing",
+            Phase::Compacting { .. } => "compacting",
+            Phase::Inferring(_) => "inferring",
+            Phase::Dispatching(_) => "dispatching",
+            Phase::Polling { .. } => "polling",
+            Phase::Closing { .. } => "closing",
+            Phase::Questioned(_) => "questioned",
+            Phase::Ended { .. } => "ended",
+        }
+    }
+
     /// Whether the turn has no complete answer yet.
     pub(super) fn is_before_answer(&self) -> bool {
         match self {
@@ -62,7 +78,7 @@ pub(crate) enum AfterPoll {
 }
 
 /// The model is being called: one turn, one or more attempts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Inference {
     pub(crate) request: ModelRequest,
     /// The index of the model.
@@ -75,7 +91,7 @@ pub(crate) struct Inference {
 }
 
 /// The stage of an attempt.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum AttemptStage {
     /// Hooks before the call.
     BeforeHook(EffectId),
@@ -99,7 +115,7 @@ impl Default for AttemptStage {
 }
 
 /// An attempt that has failed, before anything is done about it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FailedAttempt {
     pub(crate) streaming: Streaming,
     pub(crate) error: ErrorInfo,
@@ -108,7 +124,7 @@ pub(crate) struct FailedAttempt {
 }
 
 /// What had arrived of an answer when its process ended.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cut {
     /// Whether any of it was shown.
     pub(crate) shown: bool,
@@ -117,7 +133,7 @@ pub(crate) struct Cut {
 }
 
 /// An answer that is streaming.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Streaming {
     pub(crate) effect: EffectId,
     pub(crate) assembler: Assembler,
@@ -143,7 +159,7 @@ pub(crate) struct StoredAnswer {
 impl LoopState {
     /// Whether a reply fits: either it is of the kind that its effect is waited for, or nothing waits for its
     /// effect any more. A reply to an effect that was never started fits nowhere.
-    pub(super) fn fits(&self, id: EffectId, reply: &Reply) -> bool {
+    pub(crate) fn fits(&self, id: EffectId, reply: &Reply) -> bool {
         let is_hook = matches!(reply, Reply::Hook(_));
         let is_poll = matches!(reply, Reply::Polled(_));
         let is_sleep = matches!(reply, Reply::Slept);

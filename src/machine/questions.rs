@@ -12,7 +12,7 @@ use super::phase::Phase;
 use super::step::Step;
 
 /// A question of a running tool that has no answer yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OpenAsk {
     /// Its number among those of the call.
     number: u64,

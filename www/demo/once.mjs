@@ -4,22 +4,24 @@
 //   node once.mjs "What is 17*23, and what time is it in Oslo?"
 //   node once.mjs "…" --base-url http://localhost:11434/v1 --model qwen3:4b       (key: OPENAI_API_KEY)
 
+import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { explain } from "./advice.js";
 import { SYSTEM_PROMPT } from "./agent.js";
-import { loadInNode } from "./engine.js";
+import { loadInNode, loadTapeInNode } from "./engine.js";
 import { LABEL, rehearsal } from "./rehearsal.js";
 import { demoTools } from "./tools.js";
 import { Trace, duration, inWords, outcomeOf, textOf } from "./trace.js";
 
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
-/** @typedef {{ question: string, model?: string, baseUrl?: string, fast: boolean }} Options */
+/** @typedef {{ question: string, model?: string, baseUrl?: string, tape?: string, fast: boolean }} Options */
 
-const USAGE = `Usage: node once.mjs "question" [--model ID --base-url URL] [--fast]
+const USAGE = `Usage: node once.mjs "question" [--model ID --base-url URL] [--tape FILE] [--fast]
 
 Without an address the rehearsal model answers: ${LABEL}.
   --base-url URL   any OpenAI-compatible address, such as http://localhost:11434/v1; the key is read from OPENAI_API_KEY
   --model ID       the model there
+  --tape FILE      writes down the run, to be lived again: npx turnwheel tape FILE
   --fast           do not hold words and tools for the eye`;
 
 const colour = process.stdout.isTTY && !process.env["NO_COLOR"];
@@ -56,21 +58,21 @@ function readArguments(args) {
     parsed = parseArgs({
       args,
       allowPositionals: true,
-      options: { model: { type: "string" }, "base-url": { type: "string" }, fast: { type: "boolean", default: false }, help: { type: "boolean", short: "h" } },
+      options: { model: { type: "string" }, "base-url": { type: "string" }, tape: { type: "string" }, fast: { type: "boolean", default: false }, help: { type: "boolean", short: "h" } },
     });
   } catch (error) {
     return `${errorText(error)}\n\n${USAGE}`;
   }
-  const { model, "base-url": baseUrl, fast = false, help } = parsed.values;
+  const { model, "base-url": baseUrl, tape, fast = false, help } = parsed.values;
   const question = parsed.positionals.join(" ").trim();
   if (help) return USAGE;
   if (!question) return `There is no question.\n\n${USAGE}`;
   if ((model === undefined) !== (baseUrl === undefined)) return `--model and --base-url belong together; ${model === undefined ? "--model" : "--base-url"} is missing.\n\n${USAGE}`;
-  return { question, fast, ...(model !== undefined && { model }), ...(baseUrl !== undefined && { baseUrl }) };
+  return { question, fast, ...(tape !== undefined && { tape }), ...(model !== undefined && { model }), ...(baseUrl !== undefined && { baseUrl }) };
 }
 
 /** @param {import("./engine.js").Turnwheel} turnwheel @param {Options} wanted */
-async function once(turnwheel, { question, model, baseUrl, fast }) {
+async function once(turnwheel, { question, model, baseUrl, tape, fast }) {
   const pace = () => (fast ? 0 : 0.6);
   const apiKey = process.env["OPENAI_API_KEY"];
   const tools = demoTools({ tool: turnwheel.tool, pace });
@@ -87,6 +89,7 @@ async function once(turnwheel, { question, model, baseUrl, fast }) {
   print("tools", tools.map(({ name }) => name).join(", ") + (fast || model !== undefined ? "" : faint?.("   (held for a moment each, so that they can be watched; --fast lets them go)")));
   console.log();
 
+  const recorder = tape === undefined ? undefined : await (await loadTapeInNode()).record(agent);
   const run = agent.prompt(question);
   let isStopping = false;
   const stop = () => {
@@ -105,6 +108,10 @@ async function once(turnwheel, { question, model, baseUrl, fast }) {
   }
   const result = await run.result;
   process.off("SIGINT", stop);
+  if (recorder && tape !== undefined) {
+    recorder.stop();
+    writeFileSync(tape, recorder.toText());
+  }
 
   console.log(`\n${picture(trace)}\n`);
   if (result.text) console.log(`${bold?.("answer")}\n${wrapped(result.text, 2)}\n`);

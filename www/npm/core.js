@@ -2,6 +2,8 @@
 // Everything that ships with the engine, as one file of the package; see shared.js.
 
 export * from "./index.js";
+export { coreOf } from "./agent/agent.js";
+export { driverOf } from "./run/run.js";
 export * from "./boundary/engine.js";
 export { inParts } from "./boundary/parts.js";
 export * from "./checkpoint/read.js";

@@ -8,8 +8,7 @@ export { InspectorLog } from "./inspector/model/log.js";
 export { TurnwheelInspector };
 
 // Tapes are read by their own entry, which is loaded when there is one to show.
-const tapes = "./tape.js";
-useTapes(() => import(new URL(tapes, import.meta.url).href));
+useTapes(() => import("./tape.js"));
 
 // Another copy of the package may have been first.
 if (globalThis.customElements && !customElements.get("turnwheel-inspector")) customElements.define("turnwheel-inspector", TurnwheelInspector);

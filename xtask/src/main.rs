@@ -44,7 +44,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "demo",
-        usage: "demo [--port N] [--once QUESTION] [--model ID] [--base-url URL]",
+        usage: "demo [--port N] [--once QUESTION [--tape FILE]] [--model ID] [--base-url URL]",
         about: "builds, then serves the demo page; with --once answers in the terminal",
         run: demo::run,
     },
@@ -98,9 +98,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web] [--queues inbox|provider] [--judge GOLDEN_DIR] [--ag-ui]\n  conformance --random N TRACE_DIR [--engine wasm|web] [--ag-ui]",
-        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones natively and on another engine, and compares; with --ag-ui the package's runs must also pass both AG-UI verifiers",
+        usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web] [--queues inbox|provider] [--judge GOLDEN_DIR] [--ag-ui | --replay]\n  conformance --random N TRACE_DIR [--engine wasm|web] [--ag-ui | --replay]",
+        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones natively and on another engine, and compares; with --ag-ui the package's runs must also pass both AG-UI verifiers; with --replay the traces are those of the recorded tapes, lived again in another process",
         run: players::conformance,
+    },
+    Command {
+        name: "replay",
+        usage: "replay FILE",
+        about: "lives a tape again, natively, and prints what happens",
+        run: players::replay,
     },
     Command {
         name: "fuzz",

@@ -80,9 +80,10 @@ pub fn vectors(args: &[String]) -> Result<ExitCode> {
 /// of the loop, as the recorded engine did, and messages are posted where it uses an agent. With `--judge
 /// GOLDEN_DIR` the traces are compared right away, and the command fails if the judge finds a fault;
 /// otherwise it fails only if nothing could be played. With `--ag-ui` the runs are also read as AG-UI events, and
-/// both versions of its client must accept them.
+/// both versions of its client must accept them. With `--replay` the scenarios are recorded, and the traces are those
+/// of their tapes, lived again in another process.
 pub fn conformance(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &["--ag-ui"], &["--engine", "--queues", "--judge", "--random"])?;
+    let args = Args::parse(args, &["--ag-ui", "--replay"], &["--engine", "--queues", "--judge", "--random"])?;
     let folders: Vec<&str> = args.positional.iter().map(String::as_str).collect();
     let engine = match (args.value("--random"), folders.as_slice()) {
         (Some(number), [_]) => {
@@ -98,8 +99,23 @@ pub fn conformance(args: &[String]) -> Result<ExitCode> {
     if args.has("--ag-ui") && engine != Some("wasm") {
         return Err(Misuse("`--ag-ui` reads runs of the package: it wants `--engine wasm`".to_owned()).into());
     }
+    if args.has("--ag-ui") && args.has("--replay") {
+        return Err(Misuse("`--ag-ui` reads runs, `--replay` tapes: give one of them".to_owned()).into());
+    }
     prepare(&ENGINES, engine)?;
     harness("dev", "conformance", &args, &folders)
+}
+
+/// Runs `cargo xtask replay FILE`.
+pub fn replay(args: &[String]) -> Result<ExitCode> {
+    let args = Args::parse(args, &[], &[])?;
+    let [file] = args.positional.as_slice() else {
+        return Err(Misuse("one tape is wanted".to_owned()).into());
+    };
+    if !Path::new(file).is_file() {
+        return Err(Misuse(format!("there is no tape `{file}`")).into());
+    }
+    harness("dev", "show", &args, &[file])
 }
 
 /// Runs `cargo xtask fuzz`, for ten minutes a target by default. The same seed produces the same inputs, as far

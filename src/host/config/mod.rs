@@ -13,19 +13,16 @@ pub use choices::{
     CacheHints, EarlyDecisions, InFlight, Partition, QueueMode, SteeringRules, SteeringTime, Timeouts,
     ToolExecutionPolicy,
 };
-pub use model::{Model, ModelName};
+pub use model::{Caller, Model, ModelName};
 pub use rules::{ArgumentValidator, ConvertToLlm, DEEPEST_NESTING, ResultTexts, Rules};
 pub use turn::TurnOptions;
 
-use crate::data::json::Map;
 use crate::data::text;
 use crate::host::ports::{
     AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, KeySource, Layers,
     MessageProvider, Timer, TurnPreparer,
 };
 use crate::host::tool::{AgentTool, ToolSpec};
-use crate::rules::approval::{ApprovalGate, ApprovalOptions};
-use crate::rules::retry::RetryConfig;
 use crate::words::error::{AgentError, ErrorKind};
 
 /// Everything that acts: the asynchronous parts of the host.
@@ -93,52 +90,7 @@ impl AgentLoopConfig {
     /// Like [`AgentLoopConfig::new`], for a host that has its own source of ids: [`Rules::new_id`].
     pub fn with_ids(model: Model, timer: Rc<dyn Timer>, new_id: Rc<dyn Fn() -> String>) -> Self {
         let name = ModelName::of(&model);
-        AgentLoopConfig {
-            rules: Rules {
-                models: vec![name],
-                system_prompt: "".into(),
-                stream_options: Rc::default(),
-                repeats_tool_choice: false,
-                prepares_turns: false,
-                tools: Rc::new([]),
-                schemas: Rc::new([]),
-                max_turns: Some(100),
-                random: Rc::new(|| u32::MAX / 2),
-                new_id,
-                retry: Rc::new(RetryConfig::default()),
-                convert_to_llm: None,
-                transformers: Vec::new(),
-                pre_turn: Vec::new(),
-                pre_dispatch: Vec::new(),
-                post_turn: Vec::new(),
-                post_loop: Vec::new(),
-                approval: ApprovalOptions::default(),
-                early_decisions: EarlyDecisions::default(),
-                has_approver: false,
-                tool_execution: ToolExecutionPolicy::Concurrent,
-                max_concurrent_tools: None,
-                hooks: HookStages::default(),
-                gate: ApprovalGate::Batch,
-                steering: SteeringRules::default(),
-                follow_up: QueueMode::All,
-                timeouts: Timeouts::default(),
-                dynamic_system_prompt: None,
-                validator: None,
-                result_texts: None,
-                max_recoveries_per_turn: 1,
-                include_requests: false,
-                output: None,
-                output_retries: 3,
-                cache: None,
-                session_state: Map::new(),
-                agent_name: "".into(),
-                transfer_chain: Vec::new(),
-                budget: None,
-                max_depth: 8,
-                max_transfer_depth: 5,
-            },
-            ports: Ports::of(model, timer),
-        }
+        AgentLoopConfig { rules: Rules::with_models(vec![name], new_id), ports: Ports::of(model, timer) }
     }
 
     /// Sets the models: the first one, and its fallbacks in order.

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::rc::Rc;
 
-use crate::host::ports::StreamFn;
-use crate::rules::stream::NativeOutput;
+use futures::stream::{self, LocalBoxStream, StreamExt};
+
+use crate::host::cancel::CancelToken;
+use crate::host::ports::{AgentRunContext, StreamFn};
+use crate::rules::stream::{AssistantMessageEvent, ModelRequest, NativeOutput};
 use crate::words::price::Price;
 
 /// A model and how to call it.
@@ -62,6 +65,30 @@ pub struct ModelName {
 /// What makes the calls of a model. Two are equal if they are the same object.
 #[derive(Clone)]
 pub struct Caller(Rc<dyn StreamFn>);
+
+impl Caller {
+    /// What is known of whatever made the calls of a run that is lived again, where nothing makes any.
+    pub(crate) fn recorded(native: Option<NativeOutput>) -> Self {
+        Caller(Rc::new(Recorded(native)))
+    }
+}
+
+struct Recorded(Option<NativeOutput>);
+
+impl StreamFn for Recorded {
+    fn stream(
+        &self,
+        _request: ModelRequest,
+        _context: &AgentRunContext,
+        _cancel: CancelToken,
+    ) -> LocalBoxStream<'static, AssistantMessageEvent> {
+        stream::empty().boxed_local()
+    }
+
+    fn native_output(&self, _model: &str) -> Option<NativeOutput> {
+        self.0
+    }
+}
 
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ use crate::rules::budget::Budget;
 use crate::rules::policy::{
     ContextTransformer, PostLoopPolicy, PostTurnPolicy, PreDispatchPolicy, PreTurnPolicy,
 };
-use crate::rules::retry::RetryStrategy;
+use crate::rules::retry::{RetryConfig, RetryStrategy};
 use crate::rules::stream::{StreamOptions, ToolSchema};
 use crate::words::message::{AgentMessage, LlmMessage, ToolCallBlock, ToolResultCause};
 
@@ -114,4 +114,54 @@ pub struct Rules {
     pub max_depth: u32,
     /// How long the chain of transfers may become; 5 by default.
     pub max_transfer_depth: usize,
+}
+
+impl Rules {
+    /// Defaults for everything but the models and the source of ids.
+    #[inline(never)]
+    pub(crate) fn with_models(models: Vec<ModelName>, new_id: Rc<dyn Fn() -> String>) -> Self {
+        Rules {
+            models,
+            system_prompt: "".into(),
+            stream_options: Rc::default(),
+            repeats_tool_choice: false,
+            prepares_turns: false,
+            tools: Rc::new([]),
+            schemas: Rc::new([]),
+            max_turns: Some(100),
+            random: Rc::new(|| u32::MAX / 2),
+            new_id,
+            retry: Rc::new(RetryConfig::default()),
+            convert_to_llm: None,
+            transformers: Vec::new(),
+            pre_turn: Vec::new(),
+            pre_dispatch: Vec::new(),
+            post_turn: Vec::new(),
+            post_loop: Vec::new(),
+            approval: ApprovalOptions::default(),
+            early_decisions: EarlyDecisions::default(),
+            has_approver: false,
+            tool_execution: ToolExecutionPolicy::Concurrent,
+            max_concurrent_tools: None,
+            hooks: HookStages::default(),
+            gate: ApprovalGate::Batch,
+            steering: SteeringRules::default(),
+            follow_up: QueueMode::All,
+            timeouts: Timeouts::default(),
+            dynamic_system_prompt: None,
+            validator: None,
+            result_texts: None,
+            max_recoveries_per_turn: 1,
+            include_requests: false,
+            output: None,
+            output_retries: 3,
+            cache: None,
+            session_state: Map::new(),
+            agent_name: "".into(),
+            transfer_chain: Vec::new(),
+            budget: None,
+            max_depth: 8,
+            max_transfer_depth: 5,
+        }
+    }
 }

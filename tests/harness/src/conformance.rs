@@ -2,6 +2,7 @@
 //! compares the traces with the recorded ones. The README beside the scenarios describes both formats.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use loop_judge::{compare, is_failure};
@@ -32,13 +33,87 @@ pub fn run(
 ) -> Result<bool> {
     std::fs::create_dir_all(traces).with_context(|| format!("cannot make {}", traces.display()))?;
     let played = engine.scenarios(scenarios, traces, queues)?;
+    judged(traces, golden, played)
+}
+
+/// Like [`run`], but the scenarios are recorded, and the traces are those of their tapes: made by another process, which has
+/// neither scripts nor tools. Every trace must be that of the run that was recorded, byte for byte.
+///
+/// # Errors
+/// As for [`run`], and if the other process cannot be started.
+pub fn run_replayed(
+    (name, engine): (&str, &dyn Engine),
+    queues: Option<Route>,
+    [scenarios, traces]: [&Path; 2],
+    golden: Option<&Path>,
+) -> Result<bool> {
+    std::fs::create_dir_all(traces).with_context(|| format!("cannot make {}", traces.display()))?;
+    let [live, tapes] = scratch(name)?;
+    let played = engine.record([scenarios, &live, &tapes], queues)?;
+    let is_same = replay_elsewhere(name, &tapes, traces)? & is_same(&live, traces)?;
+    clear([&live, &tapes]);
+    judged(traces, golden, played && is_same)
+}
+
+/// Two empty folders that are this process's own.
+///
+/// # Errors
+/// If they cannot be made.
+pub fn scratch(name: &str) -> Result<[PathBuf; 2]> {
+    let folder = std::env::temp_dir().join(format!("turnwheel-{name}-{}", std::process::id()));
+    let folders = ["live", "tapes"].map(|kind| folder.join(kind));
+    for folder in &folders {
+        let _ = std::fs::remove_dir_all(folder);
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    Ok(folders)
+}
+
+/// Removes what [`scratch`] has made. Whatever is left is in a folder for such things.
+pub fn clear(folders: [&Path; 2]) {
+    for folder in folders {
+        let _ = std::fs::remove_dir_all(folder);
+        let _ = folder.parent().map(std::fs::remove_dir);
+    }
+}
+
+/// Starts this program again, to make the traces of tapes.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn replay_elsewhere(engine: &str, tapes: &Path, traces: &Path) -> Result<bool> {
+    let mut other = Command::new(std::env::current_exe().context("there is no program")?);
+    other.args(["replay", &format!("--engine={engine}")]).args([tapes, traces]);
+    Ok(other.status().context("cannot start the other process")?.success())
+}
+
+/// Whether two folders hold the same traces. Prints those that differ.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn is_same(live: &Path, replayed: &Path) -> Result<bool> {
+    let (mut same, mut others) = (0, 0);
+    for file in json_files(live)? {
+        let name = file.file_name().unwrap_or_default();
+        if std::fs::read(&file)? == std::fs::read(replayed.join(name)).unwrap_or_default() {
+            same += 1;
+        } else {
+            others += 1;
+            println!("{}: the replay's trace is another", name.to_string_lossy());
+        }
+    }
+    println!("{same} replayed traces equal the live one byte for byte, {others} do not");
+    Ok(same > 0 && others == 0)
+}
+
+fn judged(traces: &Path, golden: Option<&Path>, played: bool) -> Result<bool> {
     let Some(golden) = golden else { return Ok(played) };
     let judgement = judge(golden, traces)?;
     for complaint in &judgement.complaints {
         println!("{complaint}");
     }
     println!("{} passed, {} failed", judgement.passed, judgement.failed);
-    Ok(judgement.failed == 0 && judgement.passed > 0)
+    Ok(played && judgement.failed == 0 && judgement.passed > 0)
 }
 
 /// Compares every recorded trace with the one of the same name.
@@ -68,11 +143,19 @@ pub fn judge(golden: &Path, traces: &Path) -> Result<Judgement> {
 /// # Errors
 /// If the folder cannot be read.
 pub fn json_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    files_of(folder, "json")
+}
+
+/// Returns the files of a folder that end so, in order.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .with_context(|| format!("cannot read {}", folder.display()))?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_>>()?;
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    files.retain(|file| file.extension().is_some_and(|ending| ending == extension));
     files.sort();
     Ok(files)
 }

@@ -11,6 +11,7 @@ pub mod engines;
 pub mod fixtures;
 pub mod fuzz;
 pub mod random;
+pub mod show;
 pub mod vectors;
 
 use std::path::{Path, PathBuf};

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use harness::engines::{Engine, engine};
-use harness::{conformance, fuzz, random, vectors};
+use harness::{conformance, fuzz, random, show, vectors};
 use rig::ports::Route;
 
 const USAGE: &str = "\
 harness fixtures [--engine=NAME] DIR
 harness vectors DIR
-harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] [--ag-ui] SCENARIO_DIR TRACE_DIR
-harness conformance --random=N [--engine=NAME] [--ag-ui] DIR
+harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] [--ag-ui | --replay] SCENARIO_DIR TRACE_DIR
+harness conformance --random=N [--engine=NAME] [--ag-ui | --replay] DIR
+harness replay [--engine=NAME] TAPE_DIR TRACE_DIR
+harness show TAPE
 harness fuzz [--minutes=N | --seconds=N] [--seed=N] [TARGET...]";
 
 fn main() -> ExitCode {
@@ -42,13 +44,24 @@ fn run(given: &[String]) -> Result<bool> {
         }
         ["conformance", dir] => {
             let number = options.number("--random")?.context(USAGE)?;
-            random::compare_engines(number, options.engine_name("wasm"), Path::new(dir))
+            let play = if options.has("--replay") { random::exchange_tapes } else { random::compare_engines };
+            play(number, options.engine_name("wasm"), Path::new(dir))
         }
         ["conformance", scenarios, traces] => {
             let (engine, queues) = (options.engine()?, options.queues()?);
             let golden = options.value("--judge").map(Path::new);
-            conformance::run(engine, queues, [scenarios, traces].map(Path::new), golden)
+            let folders = [scenarios, traces].map(Path::new);
+            if options.has("--replay") {
+                let name = options.value("--engine").unwrap_or("native");
+                return conformance::run_replayed((name, engine), queues, folders, golden);
+            }
+            conformance::run(engine, queues, folders, golden)
         }
+        ["replay", tapes, traces] => {
+            std::fs::create_dir_all(traces)?;
+            options.engine()?.replay(Path::new(tapes), Path::new(traces))
+        }
+        ["show", tape] => show::run(Path::new(tape)),
         ["fuzz", targets @ ..] => {
             let minutes = options.number("--minutes")?.unwrap_or(10);
             let seconds = options.number("--seconds")?.unwrap_or(minutes * 60);
@@ -64,6 +77,10 @@ struct Options<'a>(Vec<&'a str>);
 impl<'a> Options<'a> {
     fn value(&self, name: &str) -> Option<&'a str> {
         self.0.iter().rev().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.contains(&name)
     }
 
     fn number(&self, name: &str) -> Result<Option<u64>> {

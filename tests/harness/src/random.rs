@@ -7,7 +7,7 @@ use rig::dice::Dice;
 use rig::random::scenario;
 use serde_json::Value;
 
-use crate::conformance::read_json;
+use crate::conformance::{clear, json_files, read_json, replay_elsewhere, scratch};
 use crate::engines::{Engine, engine};
 
 /// The parts of two traces that are compared.
@@ -50,6 +50,48 @@ pub fn compare_engines(number: u64, other: &str, folder: &Path) -> Result<bool> 
         let part = |part: &&str| one[*part] != other[*part];
         let parts: Vec<&str> = PARTS.iter().copied().filter(part).collect();
         println!("{name}: the engines differ in {}", parts.join(", "));
+    }
+    println!("{passed} passed, {failed} failed");
+    Ok(failed == 0 && passed > 0)
+}
+
+/// Records random scenarios natively and lives them again on another engine, and the other way round. Every trace must be
+/// that of the run that was recorded.
+///
+/// # Errors
+/// As for [`compare_engines`].
+pub fn exchange_tapes(number: u64, other: &str, folder: &Path) -> Result<bool> {
+    let scenarios = folder.join("scenarios");
+    write_scenarios(number, &scenarios)?;
+    let mut all = true;
+    for (from, to) in [("native", other), (other, "native")] {
+        println!("recorded by {from}, lived again by {to}:");
+        let recording: &dyn Engine = engine(from).with_context(|| format!("no engine `{from}`"))?;
+        let [live, tapes] = scratch(from)?;
+        recording.record([&scenarios, &live, &tapes], None)?;
+        let replayed = folder.join(format!("{from}-by-{to}"));
+        std::fs::create_dir_all(&replayed).with_context(|| format!("cannot make {}", replayed.display()))?;
+        all &= replay_elsewhere(to, &tapes, &replayed)?;
+        all &= is_alike(&live, &replayed)?;
+        clear([&live, &tapes]);
+    }
+    Ok(all)
+}
+
+/// Whether two folders hold traces of the same meaning: two engines may write the members of an object in another order.
+fn is_alike(live: &Path, replayed: &Path) -> Result<bool> {
+    let (mut passed, mut failed) = (0, 0);
+    for file in json_files(live)? {
+        let name = file.file_name().unwrap_or_default();
+        let [one, other] = [comparable(&file)?, comparable(&replayed.join(name))?];
+        if one == other {
+            passed += 1;
+            continue;
+        }
+        failed += 1;
+        let part = |part: &&str| one[*part] != other[*part];
+        let parts: Vec<&str> = PARTS.iter().copied().filter(part).collect();
+        println!("{}: the replay differs in {}", name.to_string_lossy(), parts.join(", "));
     }
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0 && passed > 0)

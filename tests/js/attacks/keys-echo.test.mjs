@@ -6,6 +6,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { Agent, anthropic, clock, custom, gemini, openai, openaiResponses, readRun, testTool } from "../kit.mjs";
+import { ready, recordNow, replay } from "../../../pkg/tape.js";
+
+await ready();
 
 const KEY = "qz-7Hk+2/Vw=9Xe_4Tb.1Lm";
 const WIRES = { openai, openaiResponses, anthropic, gemini };
@@ -66,8 +69,14 @@ const leaving = (agent, outcome) => [outcome.events, outcome.result, agent.messa
 
 /** @param {Agent} agent */
 async function outcomeOf(agent) {
+  const recorder = recordNow(agent);
   const outcome = await readRun(agent.prompt("Go"));
-  return { outcome, told: leaving(agent, outcome) };
+  recorder.stop();
+  // On a tape, what comes in pieces is also read as a whole.
+  const tape = recorder.toText();
+  const replies = replay(recorder.toTape()).entries().flatMap((entry) => (entry.kind === "reply" ? [/** @type {any} */ (entry.reply)] : []));
+  const deltas = replies.map(({ delta = "" }) => delta).join("");
+  return { outcome, told: [leaving(agent, outcome), tape, deltas] };
 }
 
 const refusing = (/** @type {string} */ body, status = 401) => async () => new Response(body, { status });

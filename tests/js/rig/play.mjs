@@ -3,7 +3,7 @@
 
 import { listOf } from "./scenario.mjs";
 import { textOf } from "./trace.mjs";
-import { kindOf, World } from "./world.mjs";
+import { kindOf, SLOTS, World } from "./world.mjs";
 
 /**
  * What plays: the package, or a module with these of its names.
@@ -17,11 +17,43 @@ import { kindOf, World } from "./world.mjs";
  * @param {Engine} engine @param {(run: any) => void} [onRun] is given every run when it begins
  */
 export async function play(scenario, queues, engine, onRun = () => {}) {
+  return (await playIn(new World(scenario, engine, onRun), queues)).trace;
+}
+
+/**
+ * Plays a scenario, and writes a tape of it.
+ * @param {any} scenario @param {"natural" | "inbox" | "provider"} queues @param {Engine} engine
+ * @param {(agent: any) => any} record `recordNow` of turnwheel/tape
+ * @param {(run: any) => void} [onRun]
+ */
+export async function playRecorded(scenario, queues, engine, record, onRun = () => {}) {
   const world = new World(scenario, engine, onRun);
+  world.record = (/** @type {any} */ agent) => {
+    world.recorder = record(agent);
+    world.note(description(scenario, initialMessages(scenario)));
+  };
+  const { trace } = await playIn(world, queues);
+  const recorder = /** @type {any} */ (world.recorder);
+  recorder.stop();
+  return { trace, tape: recorder.toText() };
+}
+
+/** What a trace shows and no machine knows. @param {any} scenario @param {any[]} initial */
+function description(scenario, initial) {
+  return {
+    scenario: scenario.name, divergences: scenario.divergences ?? [], tells_time: scenario.driver !== "agent",
+    metrics: scenario.options?.metrics === true, async_transform: Boolean(scenario.async_transform), initial,
+    policies: listOf(scenario.policies).map(({ name, slot, tools }) => ({ name, slot: SLOTS[slot], tools: listOf(tools) })),
+  };
+}
+
+/** @param {World} world @param {"natural" | "inbox" | "provider"} queues */
+async function playIn(world, queues) {
+  const { scenario } = world;
   const isAgent = scenario.driver === "agent";
   const polled = queues === "natural" ? !isAgent : queues === "provider";
   const history = await (isAgent ? playAgent(world, polled) : playLoop(world, polled));
-  return world.log.trace(scenario, history);
+  return { trace: world.log.trace(scenario, history) };
 }
 
 /** One run of the loop. @param {World} world @param {boolean} polled */
@@ -34,15 +66,20 @@ async function playLoop(world, polled) {
   // An agent if messages are posted, or if there is a history to start with; otherwise the entry
   // points for a single run.
   const agent = !polled || (!continues && messages.length > 0) ? new engine.Agent({ ...config, messages }) : undefined;
+  if (agent) world.record?.(agent);
   let run;
   try {
     if (agent) run = continues ? agent.continue() : agent.prompt(prompts);
     else run = continues ? engine.agentLoopContinue(messages, config) : engine.agentLoop(prompts, config);
   } catch (error) {
+    // There is no run whose tape could say so.
+    if (!agent) world.record?.(new engine.Agent({ ...config, tools: [], messages }));
     refused(world, continues ? "continue" : "prompt", error);
     return messages;
   }
   world.onRun(run);
+  // It begins in the next microtask, and is recorded before.
+  if (!agent) world.record?.(run);
   const abort = () => run.abort("the user stopped it");
   world.hands = agent && !polled ? { abort, ...queues(agent) } : { abort };
   world.fire("before_start");
@@ -60,6 +97,7 @@ async function playAgent(world, polled) {
   const { scenario } = world;
   const config = options(world, polled);
   const agent = new world.engine.Agent({ ...config, messages: initialMessages(scenario), output: scenario.structured_output ?? undefined });
+  world.record?.(agent);
   subscribe(world, agent);
   world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && queues(agent)) };
   world.fire("before_start");
@@ -74,13 +112,13 @@ async function playAgent(world, polled) {
     if (step === "continue") await run("continue", () => agent.continue());
     else if (step === "reset") {
       agent.reset();
-      world.log.outcomes.push({ call: "reset" });
+      did(world, { call: "reset" });
     } else if (step.steer !== undefined) {
       world.steer(step.steer);
-      world.log.outcomes.push({ call: "steer" });
+      did(world, { call: "steer" });
     } else if (step.follow_up !== undefined) {
       world.followUp(step.follow_up);
-      world.log.outcomes.push({ call: "follow_up" });
+      did(world, { call: "follow_up" });
     } else await run("prompt", () => agent.prompt(listOf(step.prompt)));
   }
   return agent.messages;
@@ -114,13 +152,19 @@ async function settle(world, call, begin) {
     return refused(world, call, error);
   }
   world.onRun(run);
-  if (await watch(world, run.result)) world.log.outcomes.push(outcome(call, await run.result));
+  if (!(await watch(world, run.result))) return;
+  const result = await run.result;
+  world.note({ ran: call });
+  world.log.outcomes.push(outcome(call, result));
 }
 
 /** @param {World} world @param {PromiseLike<any>} work */
 async function watch(world, work) {
   const over = await world.clock.watch(work);
-  if (!over) world.log.events.push({ type: "oracle_hang" });
+  if (!over) {
+    world.note({ hangs: true });
+    world.log.events.push({ type: "oracle_hang" });
+  }
   return over;
 }
 
@@ -131,11 +175,17 @@ function writeDown(world, event, withTime) {
 
 /** @param {World} world @param {string} call @param {any} error */
 function refused(world, call, error) {
-  world.log.outcomes.push({ call, error: error.message });
+  did(world, { call, error: error.message });
+}
+
+/** Something happened between the runs. @param {World} world @param {any} outcome */
+function did(world, outcome) {
+  world.note({ did: outcome });
+  world.log.outcomes.push(outcome);
 }
 
 /** @param {string} call @param {any} result */
-function outcome(call, { output, messages, usage, error }) {
+export function outcome(call, { output, messages, usage, error }) {
   if (call === "structured_output") {
     return output === undefined ? { call, error: error?.message ?? null } : { call, ok: output };
   }

@@ -22,6 +22,14 @@ export class World {
   #fired = new Set();
   #transforms = 0;
 
+  /** Begins the tape of an agent. @type {((agent: any) => void) | undefined} */ record;
+  /** Writes a tape of everything that is played. @type {{ note(text: string): void } | undefined} */ recorder;
+
+  /** Writes down what no machine knows: what the host did around the runs. @param {any} note */
+  note(note) {
+    this.recorder?.note(JSON.stringify(note));
+  }
+
   /** @param {any} scenario @param {import("./play.mjs").Engine} engine @param {(run: any) => void} onRun */
   constructor(scenario, engine, onRun) {
     this.scenario = scenario;
@@ -73,6 +81,8 @@ export class World {
       (/** @type {any} */ request, /** @type {any} */ { signal }) => {
         const n = ++this.modelCalls;
         const { model, systemPrompt, messages, tools, apiKey } = request;
+        // No tape has keys. This one opens nothing.
+        if (apiKey !== undefined) this.note({ key: apiKey });
         this.log.model_calls.push({
           n, t: this.t, model, system_prompt: systemPrompt, messages: messages.map(shownMessage),
           tools: tools.map((/** @type {any} */ tool) => tool.name), ...(apiKey !== undefined && { api_key: apiKey }),
@@ -196,6 +206,7 @@ export class World {
         text: textOf(message), stop_reason: message.stopReason, tool_result_count: toolResults.length, context_count: messages.length,
       };
       note({ ...seen, ...turn });
+      this.note({ policy: name, slot: SLOTS[slot] });
       const given = due();
       const text = given.replace_text ?? given.replace_dropping_calls;
       if (text === undefined) return judge(given);
@@ -220,6 +231,9 @@ export class World {
     };
   }
 }
+
+/** The names of slots on a tape. @type {Record<string, string>} */
+export const SLOTS = { pre_turn: "preTurn", pre_dispatch: "preDispatch", post_turn: "postTurn", post_loop: "postLoop" };
 
 /** The events of one block of an answer. @param {any} item @param {number} contentIndex */
 function* block({ text, thinking, tool_call: call }, contentIndex) {

@@ -47,6 +47,7 @@ declare function print(text: string): void;
 declare function saveCheckpoint(): void;
 declare const ctx: any;
 declare const key: Uint8Array;
+declare function readFileSync(file: string, encoding: "utf8"): string;
 declare const oldKey: Uint8Array;
 declare const userId: string;
 declare const client: McpClient;

@@ -9,6 +9,7 @@ pub mod hostile;
 pub mod play;
 pub mod ports;
 pub mod random;
+pub mod replay;
 pub mod scenario;
 pub mod schema;
 pub mod sim;

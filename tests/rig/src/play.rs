@@ -11,13 +11,14 @@ use turnwheel::config::{AgentLoopConfig, CacheHints, Model, QueueMode, ToolExecu
 use turnwheel::driver::{AgentStream, agent_loop, agent_loop_continue};
 use turnwheel::error::{AgentError, ErrorKind};
 use turnwheel::event::AgentEvent;
-use turnwheel::json::Map;
-use turnwheel::message::AgentMessage;
+use turnwheel::json::{Map, RawJson};
+use turnwheel::message::{AgentMessage, Usage};
 use turnwheel::ports::AgentRunContext;
 use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
+use turnwheel::tape::Recorder;
 use turnwheel::tool::AgentTool;
 
-use crate::clock::Hang;
+use crate::clock::{BEGINNING, Hang};
 use crate::ports::{
     Route, RunHandle, ScriptedApprover, ScriptedModel, ScriptedPolicy, ScriptedTool, ScriptedTransform,
     World, message, raw,
@@ -47,11 +48,28 @@ pub fn play(scenario: Scenario, route: Route) -> Value {
 /// Like [`play`], but stops the run every minute of virtual time, so that none lasts longer.
 pub fn play_bounded(scenario: Scenario, route: Route) -> Value {
     let world = World::new(Rc::new(scenario), route);
+    bound(&world);
+    play_in(world)
+}
+
+fn bound(world: &Rc<World>) {
     for minute in 1..=10 {
         let stopped = world.clone();
         world.clock.at(minute * 60_000, move || stopped.abort());
     }
-    play_in(world)
+}
+
+/// Plays a scenario, and returns its trace and its tape.
+pub fn play_recorded(scenario: Scenario, route: Route, is_bounded: bool) -> (Value, String) {
+    let recorder = Recorder::new(BEGINNING);
+    let world = World::recorded(Rc::new(scenario), route, Some(recorder.clone()));
+    if is_bounded {
+        bound(&world);
+    }
+    world.note(&crate::replay::description(&world.scenario, &initial_messages(&world.scenario)));
+    let trace = play_in(world);
+    recorder.stop();
+    (trace, recorder.to_text())
 }
 
 fn play_in(world: Rc<World>) -> Value {
@@ -90,6 +108,10 @@ fn play_loop(world: &Rc<World>) -> Vec<AgentMessage> {
         Mode::Prompt if history.is_empty() => Ok(agent_loop(prompts, config, context(1), cancel.clone())),
         Mode::Prompt => Agent::new(config, history).prompt(prompts, context(1), cancel.clone()),
     };
+    let stream = stream.map(|stream| match &world.recorder {
+        Some(recorder) => stream.recorded(recorder),
+        None => stream,
+    });
     match stream {
         Ok(mut stream) => {
             *world.handle.borrow_mut() = Some(RunHandle::Run(stream.inbox(), cancel));
@@ -108,6 +130,9 @@ fn play_loop(world: &Rc<World>) -> Vec<AgentMessage> {
 fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
     let scenario = world.scenario.clone();
     let agent = Agent::new(config(world), initial_messages(&scenario));
+    if let Some(recorder) = &world.recorder {
+        agent.record(recorder).expect("the agent is idle");
+    }
     *world.handle.borrow_mut() = Some(RunHandle::Agent(agent.clone()));
     let recorder = world.clone();
     agent.subscribe(move |event| write_down(&recorder, event, false));
@@ -132,7 +157,19 @@ fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
         match stream {
             Ok(mut stream) => {
                 watch(world, &mut stream, |_, _| {});
-                let outcome = outcome(call, &stream);
+                world.note(&json!({ "ran": call }));
+                let outcome = stream.result().map_or_else(
+                    || json!({ "call": call, "error": "no result" }),
+                    |result| {
+                        let shown = RunResult {
+                            messages: result.messages.clone(),
+                            usage: result.usage,
+                            output: result.output.clone(),
+                            error: result.error.as_ref().map(ToString::to_string),
+                        };
+                        outcome(call, &shown)
+                    },
+                );
                 world.log.borrow_mut().outcomes.push(outcome);
             }
             Err(error) => refused(world, call, &error),
@@ -153,15 +190,15 @@ fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
             Then::Continue => run(None, "continue"),
             Then::Steer(text) => {
                 world.steer(text);
-                world.log.borrow_mut().outcomes.push(json!({ "call": "steer" }));
+                did(world, json!({ "call": "steer" }));
             }
             Then::FollowUp(text) => {
                 world.follow_up(text);
-                world.log.borrow_mut().outcomes.push(json!({ "call": "follow_up" }));
+                did(world, json!({ "call": "follow_up" }));
             }
             Then::Reset => {
                 agent.reset();
-                world.log.borrow_mut().outcomes.push(json!({ "call": "reset" }));
+                did(world, json!({ "call": "reset" }));
             }
         }
     }
@@ -175,7 +212,10 @@ fn watch(world: &Rc<World>, stream: &mut AgentStream, each: impl Fn(&Rc<World>, 
         match world.clock.run(stream.next()) {
             Ok(Some(event)) => each(world, &event),
             Ok(None) => return,
-            Err(Hang) => return world.log.borrow_mut().events.push(json!({ "type": "oracle_hang" })),
+            Err(Hang) => {
+                world.note(&json!({ "hangs": true }));
+                return world.log.borrow_mut().events.push(json!({ "type": "oracle_hang" }));
+            }
         }
     }
 }
@@ -186,15 +226,21 @@ fn write_down(world: &Rc<World>, event: &AgentEvent, with_time: bool) {
 }
 
 fn refused(world: &World, call: &str, error: &AgentError) {
-    world.log.borrow_mut().outcomes.push(json!({ "call": call, "error": error.to_string() }));
+    did(world, json!({ "call": call, "error": error.to_string() }));
 }
 
-fn outcome(call: &str, stream: &AgentStream) -> Value {
-    let Some(result) = stream.result() else { return json!({ "call": call, "error": "no result" }) };
+/// Something happened between the runs.
+fn did(world: &World, outcome: Value) {
+    world.note(&json!({ "did": outcome }));
+    world.log.borrow_mut().outcomes.push(outcome);
+}
+
+/// What a run came to, from its result.
+pub(crate) fn outcome(call: &str, result: &RunResult) -> Value {
     if call == "structured_output" {
         return match &result.output {
             Some(output) => json!({ "call": call, "ok": trace::value_of(output) }),
-            None => json!({ "call": call, "error": result.error.as_ref().map(ToString::to_string) }),
+            None => json!({ "call": call, "error": result.error }),
         };
     }
     let new =
@@ -208,9 +254,17 @@ fn outcome(call: &str, stream: &AgentStream) -> Value {
         "new_message_count": result.messages.iter().filter(new).count(),
         "assistant_text": last.as_ref().map(|answer| answer.text()),
         "stop_reason": last.as_ref().map(|answer| answer.stop_reason.as_str()),
-        "run_error": result.error.as_ref().map(ToString::to_string),
+        "run_error": result.error,
         "usage": trace::usage(&result.usage),
     })
+}
+
+/// What is shown of a result.
+pub(crate) struct RunResult {
+    pub(crate) messages: Vec<AgentMessage>,
+    pub(crate) usage: Usage,
+    pub(crate) output: Option<RawJson>,
+    pub(crate) error: Option<String>,
 }
 
 /// Returns the configuration for a scenario.

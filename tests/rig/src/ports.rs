@@ -30,6 +30,7 @@ use turnwheel::ports::{
     AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, KeySource, MessageProvider, StreamFn,
 };
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
+use turnwheel::tape::Recorder;
 use turnwheel::tool::{
     AgentTool, AgentToolResult, ApprovalNeed, ToolContext, ToolOutcome, ToolSpec, Transfer,
 };
@@ -75,6 +76,8 @@ pub struct World {
     pub route: Route,
     /// How many messages the provider has cached.
     pub cached: Rc<Cell<usize>>,
+    /// Writes a tape of everything that is played.
+    pub recorder: Option<Recorder>,
     /// Steering and follow-ups for [`Route::Provider`].
     queues: [RefCell<VecDeque<AgentMessage>>; 2],
     fired: RefCell<BTreeSet<Trigger>>,
@@ -86,7 +89,12 @@ pub struct World {
 
 impl World {
     pub fn new(scenario: Rc<Scenario>, route: Route) -> Rc<Self> {
+        World::recorded(scenario, route, None)
+    }
+
+    pub fn recorded(scenario: Rc<Scenario>, route: Route, recorder: Option<Recorder>) -> Rc<Self> {
         Rc::new(World {
+            recorder,
             clock: Clock::default(),
             scenario,
             log: RefCell::default(),
@@ -157,6 +165,13 @@ impl World {
             Some(RunHandle::Agent(agent)) if queue == 0 => drop(agent.steer(message)),
             Some(RunHandle::Agent(agent)) => drop(agent.follow_up(message)),
             None => {}
+        }
+    }
+
+    /// Writes down what no machine knows: what the host did around the runs.
+    pub fn note(&self, note: &Value) {
+        if let Some(recorder) = &self.recorder {
+            recorder.note(&note.to_string());
         }
     }
 
@@ -266,6 +281,8 @@ impl StreamFn for ScriptedModel {
             "tools": tools,
         });
         if let Some(key) = &request.api_key {
+            // No tape has keys. This one opens nothing.
+            world.note(&json!({ "key": **key }));
             seen["api_key"] = (**key).into();
         }
         world.log.borrow_mut().model_calls.push(seen);

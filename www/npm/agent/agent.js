@@ -23,9 +23,16 @@ const AROUND = Symbol.for("turnwheel.around");
  */
 const make = (options, mark, messages) => new Agent(options, mark, messages);
 
+/** What is behind an agent, for other entries of the package. @type {(agent: import("../index.js").Agent<any>) => Core} */
+export let coreOf;
+
 /** An agent: one conversation, one run at a time. */
 export class Agent {
   /** @type {Core} */ #core;
+
+  static {
+    coreOf = (agent) => /** @type {Agent} */ (/** @type {unknown} */ (agent)).#core;
+  }
 
   /**
    * @param {unknown} options @param {symbol} [mark]

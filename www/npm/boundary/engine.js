@@ -76,8 +76,8 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** One wasm instance and its memory. */
 export class Engine {
-  /** @param {Parts} parts @param {Scope} scope whose agents live in it */
-  constructor(parts, scope) {
+  /** @param {Parts} parts @param {Scope} scope whose agents live in it @param {typeof bind} own the script of the module, if it is another one */
+  constructor(parts, scope, own = bind) {
     this.parts = parts;
     this.scope = scope;
     /**
@@ -108,7 +108,7 @@ export class Engine {
     this.text = "";
     this.kind = 0;
     this.number = 0;
-    const bound = bind(parts.first, parts.others);
+    const bound = own(parts.first, parts.others);
     this.memory = bound.memory;
     this.control = bound.calls.control() >>> 2;
     this.calls = bound.calls;

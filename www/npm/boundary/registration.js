@@ -43,6 +43,8 @@ export class Registration {
     this.posts = 0;
     /** What the engine does not know yet, while parts of it are missing: a reset, the settings. */
     this.missed = { reset: false, settings: false };
+    /** Hears that the agent has entered an instance: a recorder of it. @type {((number: number) => void) | undefined} */
+    this.entered = undefined;
   }
 
   /** Its number in the engine; 0 before the first run, and 0 if the wasm instance has died. */
@@ -82,6 +84,7 @@ export class Registration {
       const number = this.#enter(engine);
       this.engine = engine;
       this.number = number;
+      this.entered?.(number);
       const weight = (this.weight = engine.memory.buffer.byteLength - before);
       engine.weight += weight;
       engine.agents.set(number, new WeakRef(this));

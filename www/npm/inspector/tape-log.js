@@ -12,7 +12,7 @@ import { messageText } from "./model/words.js";
 /**
  * What is used of turnwheel/tape.
  * @typedef {{ n: number, at: number, messages: number } & ({ kind: "event", event: AgentEvent } | { kind: "note", text: string } | { kind: "input", input: { in?: string, letters?: { message?: AgentMessage }[] } }
- *   | { kind: "start", name: string, effect: { request?: Request } } | { kind: "reply", reply: any } | { kind: "run" | "cancel" | "rule" })} Entry
+ *   | { kind: "start", name: string, effect: { request?: Request } } | { kind: "reply", reply: any } | { kind: "run" | "cancel" | "rule" | "answer" })} Entry
  * @typedef {{ toText(): string, header: object }} TapeLike
  * @typedef {{ seek(n: number): { messages: AgentMessage[], checkpoint: any, usage: any }, entries(): Entry[] }} ReplayLike
  * @typedef {{ replay(tape: TapeLike): ReplayLike, ready(): Promise<void>, Tape: { parse(text: string): TapeLike } }} TapeModule

@@ -8,23 +8,36 @@ import { withSetup } from "./setup.js";
 /** @typedef {ScriptItem | ((request: ModelRequest) => ScriptItem | Promise<ScriptItem>)} ScriptStep */
 /** @typedef {{ signal: AbortSignal, runId: string, sleep?(ms: number): Promise<void> }} Context */
 
-/** A model for tests and demos: the n-th call returns the n-th item. @param {ScriptStep[]} items @returns {Model} */
+/**
+ * A model for tests and demos: the n-th call returns the n-th item.
+ * @param {ScriptStep[]} items @returns {Model & { readonly requests: ModelRequest[], readonly unused: number }}
+ */
 export function scripted(items) {
   if (!Array.isArray(items)) throw misuse(`scripted needs an array of items, got ${kindOf(items)}`);
   items.forEach((item, i) => checkItem(item, `scripted: item ${i}`));
   let next = 0;
+  /** @type {ModelRequest[]} */
+  const requests = [];
   return withSetup(
     {
       provider: "scripted",
       id: "scripted",
+      /** What it was asked, without keys. */
+      requests,
+      /** How many items nobody has asked for. */
+      get unused() {
+        return Math.max(items.length - next, 0);
+      },
       /** @param {ModelRequest} request @param {Context} context @returns {AsyncGenerator<AssistantMessageEvent>} */
       async *streamFn(request, context) {
+        const { apiKey, ...asked } = request;
+        requests.push(asked);
         const item = items[next++];
         if (item === undefined) {
           const error = /** @type {ErrorInfo} */ ({ code: "invalid_request", message: `the script is exhausted: it has ${items.length} items` });
           return yield { type: "error", error };
         }
-        yield* play(typeof item === "function" ? checkItem(await asked(item, request), `scripted: what item ${next - 1} gives`) : item, context);
+        yield* play(typeof item === "function" ? checkItem(await answered(item, request), `scripted: what item ${next - 1} gives`) : item, context);
       },
     },
     {},
@@ -36,7 +49,7 @@ export function scripted(items) {
  * though the run only ends with an error.
  * @param {Extract<ScriptStep, Function>} item @param {ModelRequest} request
  */
-async function asked(item, request) {
+async function answered(item, request) {
   try {
     return await item(request);
   } catch (error) {

@@ -16,7 +16,7 @@ import { kindOf, misuse, withoutInfinity } from "../shared.js";
  */
 const SETUP = Symbol.for("turnwheel.model");
 
-/** @param {Model} model @param {Setup} setup @returns {Model} */
+/** @template {Model} T @param {T} model @param {Setup} setup @returns {Readonly<T>} */
 export function withSetup(model, setup) {
   Object.defineProperty(model, SETUP, { value: () => setup });
   return Object.freeze(model);

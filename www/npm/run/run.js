@@ -6,9 +6,16 @@ import { misuse, PartialJson, respond, snapshotOf, textsOf } from "../shared.js"
 /** @import { AgentEvent, AgentResult, EventResponseInit, JsonSchema, UIMessageResponseInit } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
 
+/** What is behind a run, for other entries of the package. @type {(run: import("../index.js").AgentRun<any>) => Driver} */
+export let driverOf;
+
 /** A run: iterate it, await it, or both. */
 export class AgentRun {
   /** @type {Driver} */ #driver;
+
+  static {
+    driverOf = (run) => /** @type {AgentRun} */ (/** @type {unknown} */ (run)).#driver;
+  }
 
   /** @param {Driver} driver @param {Promise<AgentResult>} result */
   constructor(driver, result) {

@@ -16,9 +16,9 @@ use serve::{Site, listen, serve};
 
 const PAGE: &str = "www/demo";
 
-/// Runs `cargo xtask demo [--port N] [--once QUESTION] [--model ID] [--base-url URL]`.
+/// Runs `cargo xtask demo [--port N] [--once QUESTION] [--model ID] [--base-url URL] [--tape FILE]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &[], &["--once", "--port", "--model", "--base-url"])?;
+    let args = Args::parse(args, &[], &["--once", "--port", "--model", "--base-url", "--tape"])?;
     args.no_positional()?;
     let port = match args.value("--port") {
         Some(text) => {
@@ -27,6 +27,9 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
         }
         None => None,
     };
+    if args.value("--tape").is_some() && args.value("--once").is_none() {
+        return Err(Misuse("`--tape` goes with `--once`; the page has a button for it".to_owned()).into());
+    }
     setup::for_build()?;
     let package = pack::build(Kind::Release)?.folder;
     match args.value("--once") {
@@ -43,6 +46,10 @@ fn once(question: &str, args: &Args) -> Result<ExitCode> {
         if let Some(value) = args.value(name) {
             node.args([name, value]);
         }
+    }
+    if let Some(tape) = args.value("--tape") {
+        // Relative to where the user is.
+        node.arg("--tape").arg(std::path::absolute(tape)?);
     }
     Ok(exit_code(node.stdin(Stdio::inherit()).status().context("cannot start node")?))
 }

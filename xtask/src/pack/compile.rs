@@ -22,11 +22,16 @@ pub(super) struct Compiled {
     pub(super) crates: BTreeSet<PathBuf>,
 }
 
-/// Compiles the crate to wasm.
-pub(super) fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<Compiled> {
-    let profile = if kind == Kind::Dev { &manifest.cargo.dev_profile } else { &manifest.cargo.profile };
+/// Compiles a crate to wasm.
+pub(super) fn compile(
+    manifest: &Manifest,
+    (engine, profile): (&str, &str),
+    kind: Kind,
+    own_std: bool,
+) -> Result<Compiled> {
+    let profile = if kind == Kind::Dev { &manifest.cargo.dev_profile } else { profile };
     let mut cargo = command("cargo");
-    cargo.args(["rustc", "--package", &manifest.package.engine, "--lib", "--target", TARGET]);
+    cargo.args(["rustc", "--package", engine, "--lib", "--target", TARGET]);
     cargo.args(["--profile", profile, "--message-format", "json-render-diagnostics"]);
     let mut flags = without_machine_paths()?;
     if own_std {
@@ -37,7 +42,7 @@ pub(super) fn compile(manifest: &Manifest, kind: Kind, own_std: bool) -> Result<
     without_own_flags(&mut cargo);
     let flags = format!("target.{TARGET}.rustflags={}", serde_json::to_string(&flags)?);
     cargo.args(["--config", &flags]).args(&manifest.cargo.flags);
-    let library = manifest.package.engine.replace('-', "_");
+    let library = engine.replace('-', "_");
     let mut compiled = Compiled { wasm: PathBuf::new(), crates: BTreeSet::new() };
     for line in read(&mut cargo)?.lines() {
         let Ok(message) = serde_json::from_str::<Value>(line) else { continue };

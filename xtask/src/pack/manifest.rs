@@ -19,7 +19,22 @@ pub(super) struct Manifest {
     pub(super) std: Std,
     pub(super) wasm_opt: WasmOpt,
     pub(super) vendor: BTreeMap<String, Vendor>,
+    #[serde(default)]
+    pub(super) modules: BTreeMap<String, Module>,
     pub(super) budget: Budget,
+}
+
+/// A further wasm module of the package.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Module {
+    pub(super) engine: String,
+    pub(super) wasm: String,
+    pub(super) glue: String,
+    pub(super) profile: String,
+    /// What wasm-opt is told in place of `-Oz`.
+    pub(super) optimise: String,
+    pub(super) budget: usize,
 }
 
 #[derive(Deserialize)]

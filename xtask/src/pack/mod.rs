@@ -31,7 +31,7 @@ use compile::compile;
 use contents::Contents;
 use files::{Files, gather};
 pub use manifest::CargoToml;
-use manifest::Manifest;
+use manifest::{Manifest, Module};
 pub use sbom::hex;
 use scripts::{join, vendor};
 
@@ -90,7 +90,7 @@ pub fn build(kind: Kind) -> Result<Built> {
 fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let manifest = Manifest::read()?;
     let own_std = kind != Kind::Dev && setup::std_source()?;
-    let compiled = compile(&manifest, kind, own_std)?;
+    let compiled = compile(&manifest, (&manifest.package.engine, &manifest.cargo.profile), kind, own_std)?;
     let contents = Contents::find(&manifest, &compiled.crates)?;
     if own_std {
         licences::keep(&contents)?;
@@ -104,8 +104,11 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let mut files = gather(&manifest, &cargo)?;
     let bound = cache.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, folder))?;
     files.add(&manifest.package.glue, fs::read(bound.join(bind::GLUE))?)?;
-    files.take(&keep_types(&manifest, &bound.join(bind::TYPES))?);
+    files.take(&keep_types(&manifest, &manifest.package.glue, &bound.join(bind::TYPES))?);
     let wasm = optimised(&manifest, kind, &cache, &bound.join(bind::WASM), &lock)?;
+    for module in manifest.modules.values() {
+        add_module(&manifest, module, (kind, own_std), &lock, &mut files)?;
+    }
     let module = fs::read(&wasm)?;
     let subject = sbom::Subject {
         version: &cargo.version,
@@ -139,6 +142,30 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     Ok(Built { folder, manifest, files, cache, own_std })
 }
 
+/// Makes a further module: the same steps, and no parts.
+fn add_module(
+    manifest: &Manifest,
+    module: &Module,
+    (kind, own_std): (Kind, bool),
+    lock: &[u8],
+    files: &mut Files,
+) -> Result<()> {
+    let compiled = compile(manifest, (&module.engine, &module.profile), kind, own_std)?.wasm;
+    let cache = StepCache::next_to(&compiled)?;
+    let step = |name: &str| [name, &module.engine].join("-");
+    let bound = cache.make(&step("bindgen"), fs::read(&compiled)?, |folder| bind(&compiled, folder))?;
+    files.add(&module.glue, fs::read(bound.join(bind::GLUE))?)?;
+    files.take(&keep_types(manifest, &module.glue, &bound.join(bind::TYPES))?);
+    let wasm = optimised_as(
+        (&step("wasm-opt"), &module.optimise),
+        manifest,
+        kind,
+        (&cache, &bound.join(bind::WASM)),
+        lock,
+    )?;
+    files.add(&module.wasm, fs::read(wasm)?)
+}
+
 /// Returns the wasm file of the package, which a quick build leaves as it is.
 fn optimised(
     manifest: &Manifest,
@@ -147,17 +174,27 @@ fn optimised(
     wasm: &Path,
     lock: &[u8],
 ) -> Result<PathBuf> {
+    optimised_as(("wasm-opt", "-Oz"), manifest, kind, (cache, wasm), lock)
+}
+
+fn optimised_as(
+    (step, level): (&str, &str),
+    manifest: &Manifest,
+    kind: Kind,
+    (cache, wasm): (&StepCache, &Path),
+    lock: &[u8],
+) -> Result<PathBuf> {
     if kind == Kind::Dev {
         return Ok(wasm.to_owned());
     }
     let mut flags = manifest.wasm_opt.flags.clone();
+    flags.iter_mut().filter(|flag| *flag == "-Oz").for_each(|flag| *flag = level.to_owned());
     if kind == Kind::Named {
         flags.retain(|flag| flag != "--strip-debug");
         flags.push("-g".to_owned());
     }
     let inputs = (fs::read(wasm)?, &flags, lock);
-    let made =
-        cache.make("wasm-opt", inputs, |folder| optimise(wasm, &flags, &folder.join(bind::OPTIMISED)))?;
+    let made = cache.make(step, inputs, |folder| optimise(wasm, &flags, &folder.join(bind::OPTIMISED)))?;
     Ok(made.join(bind::OPTIMISED))
 }
 
@@ -165,8 +202,8 @@ fn optimised(
 ///
 /// # Errors
 /// If they differ. The file is right afterwards.
-fn keep_types(manifest: &Manifest, made: &Path) -> Result<String> {
-    let name = manifest.package.glue.replace(".js", ".d.ts");
+fn keep_types(manifest: &Manifest, glue: &str, made: &Path) -> Result<String> {
+    let name = glue.replace(".js", ".d.ts");
     let kept = root().join(&manifest.package.source).join(&name);
     let types = fs::read(made)?;
     if fs::read(&kept).is_ok_and(|kept| kept == types) {

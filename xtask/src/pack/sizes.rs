@@ -18,6 +18,8 @@ pub struct Sizes {
     /// can be read; afterwards, other wires included.
     stages: [(&'static str, [Size; 2]); 3],
     budget: [usize; 2],
+    /// Further modules: their files, their bytes after brotli, and their budgets.
+    modules: Vec<(String, usize, usize)>,
     own_std: bool,
 }
 
@@ -72,7 +74,11 @@ impl Built {
         let largest = wires.pop().unwrap_or(NOTHING);
         // A budget for an entry that is not there would never be exceeded.
         entries.keys().try_for_each(|name| size_of(name).map(drop))?;
+        let modules = self.manifest.modules.values();
+        let modules =
+            modules.map(|module| Ok((module.wasm.clone(), size_of(&module.wasm)?.2, module.budget)));
         Ok(Sizes {
+            modules: modules.collect::<Result<_>>()?,
             stages: [
                 ("first", [at_once, begin.with(largest)]),
                 ("answer", [NOTHING, *answer]),
@@ -131,6 +137,12 @@ impl Sizes {
                 println!("{what} {size} of {budget} bytes, {} left", budget - size);
             }
         }
+        for (name, size, budget) in &self.modules {
+            if self.own_std && size > budget {
+                bail!("{name} has {size} bytes, {} more than its budget in {MANIFEST}", size - budget);
+            }
+            println!("{name} {size} of {budget} bytes, loaded only with an entry of its own");
+        }
         Ok(())
     }
 }
@@ -150,6 +162,7 @@ mod tests {
                 ("afterwards", [Size(3, 2, 1), Size(40, 35, 30)]),
             ],
             budget: [first, everything],
+            modules: vec![("more.wasm".to_owned(), 5, 5)],
             own_std: true,
         };
         assert!(sizes(110, 151).check().is_ok());

@@ -10,7 +10,7 @@ mod web;
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rig::ports::Route;
 
 /// A way to run the loop. Each prints what it played and returns whether everything was well; an error is
@@ -23,6 +23,22 @@ pub trait Engine {
     /// # Errors
     /// If nothing can be played at all.
     fn scenarios(&self, scenarios: &Path, traces: &Path, queues: Option<Route>) -> Result<bool>;
+
+    /// Like [`Engine::scenarios`], and writes the tape of each scenario into a third folder, as NAME.tape.
+    ///
+    /// # Errors
+    /// If nothing can be played at all.
+    fn record(&self, _: [&Path; 3], _: Option<Route>) -> Result<bool> {
+        bail!("this engine makes no tapes; `native` and `wasm` do")
+    }
+
+    /// Writes the trace of every tape of a folder. It knows nothing else: no script, no tools.
+    ///
+    /// # Errors
+    /// If nothing can be read at all.
+    fn replay(&self, _tapes: &Path, _traces: &Path) -> Result<bool> {
+        bail!("this engine plays no tapes; `native` and `wasm` do")
+    }
 
     /// Plays every recorded answer below a folder through the wires and compares.
     ///

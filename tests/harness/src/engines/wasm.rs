@@ -15,6 +15,15 @@ impl Engine for Wasm {
         node::play("conformance.mjs", self.0, queues, [scenarios, traces])
     }
 
+    fn record(&self, [scenarios, traces, tapes]: [&Path; 3], queues: Option<Route>) -> Result<bool> {
+        let tapes = format!("--tapes={}", tapes.display());
+        node::play("conformance.mjs", &[&tapes], queues, [scenarios, traces])
+    }
+
+    fn replay(&self, tapes: &Path, traces: &Path) -> Result<bool> {
+        node::play("conformance.mjs", &["--replay"], None, [tapes, traces])
+    }
+
     fn fixtures(&self, dir: &Path) -> Result<bool> {
         node::play("fixtures.mjs", &[], None, [dir])
     }

@@ -3,3 +3,5 @@
 mod agent;
 mod answers;
 mod run;
+#[cfg(feature = "tape")]
+mod tape;

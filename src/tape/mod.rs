@@ -1,0 +1,125 @@
+//! Tapes: what went into a run, written down, and the run lived again.
+//!
+//! A run is decided by what goes into its machine, in order: prompts, pieces of answers, results of tools, letters, aborts, the
+//! time of each, and what the rules of the host answered. A [`Recorder`] writes that down, a line of JSON each.
+//! [`replay`] is a fold of [`LoopState::step`](crate::machine::LoopState::step) over the lines: it needs no model, no tools,
+//! no futures and no clock, and gives the same events. A run of minutes takes milliseconds.
+//!
+//! ```
+//! use turnwheel::tape::{Recorder, Tape, replay};
+//! use turnwheel::{Agent, AgentLoopConfig, AgentRunContext, CancelToken, scripted};
+//!
+//! let config = AgentLoopConfig::new(scripted::model([scripted::text("Hello.")]), scripted::clock());
+//! let agent = Agent::new(config, Vec::new());
+//! let recorder = Recorder::new(0);
+//! agent.record(&recorder)?;
+//! let run = agent.prompt(vec!["Hi".into()], AgentRunContext::new("run", "session"), CancelToken::new())?;
+//! futures::executor::block_on(run.finish());
+//! recorder.stop();
+//!
+//! let tape = Tape::parse(&recorder.to_text())?;
+//! let replayed = replay(&tape)?;
+//! assert_eq!(replayed.events.last().map(|event| event.name()), Some("agent_end"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The format is described in `docs/tape.md`. It never holds keys, values of headers, or functions.
+
+mod answering;
+mod asking;
+mod beginning;
+mod digest;
+mod frame;
+mod input;
+mod messages;
+mod outputs;
+mod pieces;
+mod plain;
+mod play;
+mod record;
+mod redact;
+mod seek;
+mod seen;
+mod text;
+
+use std::rc::Rc;
+
+use crate::data::json::{FromJson, Value};
+use crate::host::config::AgentLoopConfig;
+use crate::host::tool::ChildEvent;
+use crate::machine::{EffectId, Input, LoopState, Output};
+use crate::rules::budget::Ledger;
+use crate::rules::stream::AssistantMessageEvent;
+use crate::words::event::AgentEvent;
+use crate::words::message::Usage;
+
+pub use answering::RuleAnswer;
+pub use digest::seal;
+pub use frame::Frame;
+pub use play::{Divergence, Player};
+pub use record::{Recorder, RecorderOptions, header};
+pub use redact::Redact;
+pub use seek::Seeker;
+pub use seen::Seen;
+pub use text::{Tape, TapeError};
+
+/// Sees what enters the machine of a run, in order. The driver calls it.
+pub(crate) trait Recording {
+    /// A run begins, or goes on from a checkpoint.
+    fn begins(&self, state: &LoopState, beginning: &Beginning<'_>);
+    /// A configuration takes force. Returns the one that does.
+    fn takes_config(&self, config: &Rc<AgentLoopConfig>) -> Rc<AgentLoopConfig>;
+    /// An input is about to enter.
+    fn takes(&self, state: &LoopState, now: u64, input: &Input);
+    /// A piece of an answer is about to enter by the short way. Returns it.
+    fn takes_piece(&self, state: &LoopState, now: u64, id: EffectId, event: &AssistantMessageEvent);
+    /// What a step has put out.
+    fn gives(&self, state: &LoopState, out: &[Output]);
+    /// An effect starts.
+    fn starts(&self);
+    /// Returns a listener that hears what this one hears, and counts it.
+    fn listens(self: Rc<Self>, listener: Rc<dyn Fn(&AgentEvent)>) -> Rc<dyn Fn(&AgentEvent)>;
+    /// An agent inside a call reports an event, after the call has its result: because this effect is dropped, or by itself.
+    fn takes_late(&self, call_id: &str, event: &ChildEvent, dropped: Option<EffectId>);
+}
+
+/// What a run begins with, beside its state.
+pub(crate) struct Beginning<'a> {
+    /// The events that its checkpoint had not emitted yet; `None` for a run that has no checkpoint.
+    pub(crate) unemitted: Option<&'a [AgentEvent]>,
+    /// What the earlier runs of the agent have used.
+    pub(crate) used: Usage,
+    pub(crate) spent: Ledger,
+}
+
+/// A tape that was lived again.
+#[derive(Clone, Debug, Default)]
+pub struct Replayed {
+    /// All events, in order.
+    pub events: Vec<AgentEvent>,
+    /// Whether the recording was stopped in order. One that was cut is lived up to its end.
+    pub is_complete: bool,
+}
+
+/// Lives a tape again.
+///
+/// # Errors
+/// If the engine does not do what the tape says, or the tape cannot be read.
+pub fn replay(tape: &Tape) -> Result<Replayed, Divergence> {
+    let mut player = Player::new(tape);
+    let mut events = Vec::new();
+    while let Some(seen) = player.advance()? {
+        if let Seen::Event(event) = seen {
+            events.push(event);
+        }
+    }
+    Ok(Replayed { events, is_complete: tape.is_complete() })
+}
+
+/// Reads a member, or its default if there is none.
+fn optional<T: FromJson + Default>(value: &Value, key: &str) -> Result<T, String> {
+    match value.get(key) {
+        None | Some(Value::Null) => Ok(T::default()),
+        Some(value) => T::from_json(value).map_err(|why| ["`", key, "`: ", &why].concat()),
+    }
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env node
+// @ts-check
+// npx turnwheel tape FILE: shows a tape in the terminal.
+
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { parseArgs } from "node:util";
+import { ready, replay, Tape } from "./tape.js";
+
+/** @import { AgentEvent } from "./index.js" */
+/** @import { TapeEntry } from "./tape.js" */
+
+const USAGE = `Usage: npx turnwheel tape FILE [--json | --test]
+
+Shows what happened in the runs on a tape, by living them again: no model, no tools, no network.
+  --json   everything as JSON, a line each: events, effects, replies, answers of rules, notes
+  --test   writes FILE.test.mjs beside the tape: a test for node:test that lives it again`;
+
+/** Pipes that nobody reads any more end the program, not in an error. */
+process.stdout.on("error", () => process.exit(0));
+
+/** @param {string[]} args @returns {Promise<number>} the exit code */
+async function main(args) {
+  let parsed;
+  try {
+    parsed = parseArgs({ args, allowPositionals: true, options: { json: { type: "boolean" }, test: { type: "boolean" }, help: { type: "boolean", short: "h" } } });
+  } catch (error) {
+    return complain(`${textOf(error)}\n\n${USAGE}`);
+  }
+  const { values, positionals: [command, file, ...more] } = parsed;
+  if (values.help) return say(USAGE);
+  if (command !== "tape" || file === undefined || more.length > 0) return complain(USAGE);
+  try {
+    const tape = Tape.parse(readFileSync(file, "utf8"));
+    await ready();
+    if (values.test) return await writeTest(file, tape);
+    const replayed = replay(tape);
+    for (const entry of replayed.entries()) {
+      const line = values.json ? JSON.stringify(entry) : lineOf(entry, tape.header.createdAt);
+      if (line !== undefined) say(line);
+    }
+    const rest = replay(tape).seek(tape.events);
+    if (!values.json) say(`\n${tape.events} events, ${rest.messages.length} messages, ${rest.usage.input} tokens in, ${rest.usage.output} out${tape.complete ? "" : "; the recording was cut here"}`);
+    return 0;
+  } catch (error) {
+    return complain(textOf(error));
+  }
+}
+
+/** @param {string} text */
+function say(text) {
+  console.log(text);
+  return 0;
+}
+
+/** @param {string} text */
+function complain(text) {
+  console.error(text);
+  return 1;
+}
+
+/** @param {unknown} error */
+const textOf = (error) => (error instanceof Error ? error.message : String(error));
+
+/** A line of the timeline; nothing for what only adds to another. @param {TapeEntry} entry @param {number} from */
+function lineOf(entry, from) {
+  const stamp = `${((entry.at - from) / 1000).toFixed(3).padStart(10)} s  `;
+  const told = shown(entry);
+  return told === undefined ? undefined : stamp + "  ".repeat(told[0]) + told[1];
+}
+
+/** The texts that are gathered from pieces. */
+let gathered = "";
+
+/** How deep a line stands, and what it says. @param {TapeEntry} entry @returns {[number, string] | undefined} */
+function shown(entry) {
+  switch (entry.kind) {
+    case "event":
+      return ofEvent(entry.event);
+    case "start":
+      return /\/(tool|model|approve|sleep|compact)/.test(entry.name) ? [3, `> ${entry.name}`] : undefined;
+    case "cancel":
+      return /\/tool/.test(entry.name) ? [3, `< ${entry.name} is not wanted any more`] : undefined;
+    case "input":
+      return ofInput(/** @type {any} */ (entry.input));
+    case "rule":
+      return JSON.stringify(entry.answer) === "{}" || entry.answer === true ? undefined : [3, `${entry.rule} says ${short(JSON.stringify(entry.answer))}`];
+    case "note":
+      return [0, `note: ${entry.text}`];
+    default:
+      return undefined;
+  }
+}
+
+/** @param {AgentEvent} event @returns {[number, string] | undefined} */
+function ofEvent(event) {
+  switch (event.type) {
+    case "message_update":
+      gathered += event.delta.delta;
+      return undefined;
+    case "agent_start":
+      return [0, `run ${event.runId} starts`];
+    case "run_resumed":
+      return [0, `run ${event.runId} goes on from a checkpoint`];
+    case "agent_end":
+      return [0, `run ends: ${event.stopReason}${event.error ? ` (${event.error.code}: ${short(event.error.message)})` : ""}`];
+    case "turn_start":
+      return [1, `turn ${event.turnIndex}`];
+    case "turn_end":
+      return [1, `turn ${event.turnIndex} ends: ${event.reason}`];
+    case "message_end": {
+      const said = gathered;
+      gathered = "";
+      return [2, `the model${said === "" ? " says nothing" : `: ${short(said)}`} (${event.message.stopReason})`];
+    }
+    case "message_reset":
+      gathered = "";
+      return [2, `taken back: ${short(event.reason)}`];
+    case "tool_execution_start":
+      return [2, `${event.toolName} ${short(JSON.stringify(event.arguments))}`];
+    case "tool_execution_end":
+      return [2, `${event.toolName} ${event.isError ? "fails" : "ends"}: ${short(event.result.content.map((block) => (block.type === "text" ? block.text : `[${block.type}]`)).join(""))}`];
+    case "tool_approval_requested":
+      return [2, `asks whether ${event.toolName} may run`];
+    case "tool_approval_resolved":
+      return [2, `${event.toolName} ${event.approved ? "may run" : "may not run"}, says ${event.by}`];
+    case "retry_attempt":
+      return [2, `attempt ${event.attempt} failed (${short(event.error.message)}); next in ${event.delayMs} ms`];
+    case "message_start":
+    case "tool_calls_proposed":
+      return undefined;
+    case "subagent_event":
+      return event.event.type === "message_update" ? undefined : [3, `inside ${event.callId}: ${event.event.type}`];
+    default:
+      return [2, event.type.replaceAll("_", " ")];
+  }
+}
+
+/** @param {any} input @returns {[number, string] | undefined} */
+function ofInput(input) {
+  const texts = (/** @type {any[]} */ messages) => short(messages.map(({ content }) => (Array.isArray(content) ? content.map(({ text = "" }) => text).join("") : "")).join(" / "));
+  if (input.in === "begin") return [0, `asked: ${texts(input.messages)}`];
+  if (input.in === "steer") return [1, `steered: ${texts(input.letters.map((/** @type {any} */ { message }) => message))}`];
+  if (input.in === "abort") return [0, `aborted: ${input.reason}`];
+  if (input.in === "command") return [1, `command: ${short(JSON.stringify(input.command))}`];
+  return undefined;
+}
+
+/** One line of a text. @param {string} text */
+function short(text) {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > 120 ? `${line.slice(0, 119)}…` : line;
+}
+
+/** @param {string} file @param {Tape} tape */
+async function writeTest(file, tape) {
+  const test = `${file.replace(/\.(tape|jsonl?)$/, "")}.test.mjs`;
+  if (existsSync(test)) return complain(`${test} is there already`);
+  const { text, stopReason } = await replay(tape).result;
+  const name = basename(file);
+  writeFileSync(test, `// Lives ${name} again: no model, no tools, no network.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { replay, Tape } from "turnwheel/tape";
+
+test(${JSON.stringify(`${name} is lived again as it was`)}, async () => {
+  const tape = Tape.parse(readFileSync(new URL(${JSON.stringify(`./${name}`)}, import.meta.url), "utf8"));
+  // To run a tool of yours for real and compare: replay(tape, { tools: { search } })
+  const result = await replay(tape).result;
+  assert.equal(result.stopReason, ${JSON.stringify(stopReason)});
+  assert.equal(result.text, ${JSON.stringify(text)});
+});
+`);
+  return say(`${join(dirname(test), basename(test))} is written`);
+}
+
+process.exitCode = await main(process.argv.slice(2));

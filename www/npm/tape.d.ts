@@ -1,0 +1,187 @@
+import type { Agent, AgentEvent, AgentMessage, AgentOptions, AgentResult, AgentRun, Checkpoint, JsonValue, Model, ModelRequest, Question, ToolDefinition, Usage } from "./index.js";
+
+/**
+ * Writes down what goes into an agent from now on, which is all it takes to live its runs again. The agent must be idle: no run
+ * of it is active. The page loads the module of this entry for it, and the agent goes on there.
+ *
+ * @example
+ * const recorder = await record(agent);
+ * await agent.prompt("What is 17 + 25?");
+ * const tape = recorder.toTape();
+ */
+export function record(agent: Agent<any>, options?: RecordOptions): Promise<Recorder>;
+
+/**
+ * The same at once, once the module is there: `await ready()` before. It also takes a run of `agentLoop` that has not begun, in
+ * the statement after it was started.
+ */
+export function recordNow(agent: Agent<any> | AgentRun<any>, options?: RecordOptions): Recorder;
+
+/** What a recorder writes, and how much of it it keeps. Keys and values of headers are never written. */
+export interface RecordOptions {
+  /** How much is kept when a run begins: `"all"`, the default; `"run"`: only that run, with what was before it as its history; or runs while they fit into this many characters. */
+  keep?: "run" | "all" | number;
+  /** The longest content of an image or a file, in characters; of a longer one the tape has a placeholder. 1 MiB unless said otherwise. */
+  maxBytes?: number;
+  /** Sees every text before it is written, and returns what is written. `where` names the member that holds it, such as `delta`, `text` or `arguments`. */
+  redact?: (where: string, text: string) => string;
+}
+
+/** Writes a tape while its agent works. Read as it grows, line by line, or whole. */
+export interface Recorder extends AsyncIterable<string> {
+  /** The length of what is written so far, in characters. */
+  readonly bytes: number;
+  /** Writes a mark for people, such as `user clicked Stop`. */
+  note(text: string): void;
+  /** Ends the tape. The last line then says what a replay of it must give. The agent goes on. */
+  stop(): void;
+  /** The tape so far. */
+  toTape(): Tape;
+  /** The text of the tape so far. */
+  toText(): string;
+}
+
+/** The first line of a tape. */
+export interface TapeHeader {
+  /** The version of the format. */
+  tape: 1;
+  /** The version of turnwheel that wrote it. */
+  engine: string;
+  /** Milliseconds since 1970. */
+  createdAt: number;
+}
+
+/** A recorded tape: lines of JSON. docs/tape.md describes them. */
+export class Tape {
+  /** Reads a tape. A last line that is cut, as a crash leaves it, is left out. Throws an AgentError if it is no tape, or one of a later version. */
+  static parse(text: string | Iterable<string>): Tape;
+  /** Reads a tape from a stream of bytes or of text, such as the body of a response. */
+  static read(stream: ReadableStream<Uint8Array | string>): Promise<Tape>;
+  /** @deprecated Use {@link Tape.parse}. */
+  constructor(mark: symbol, lines: readonly string[]);
+  readonly header: TapeHeader;
+  /** The number of lines. */
+  readonly length: number;
+  /** The number of events, if the tape was stopped; otherwise found by its first replay. */
+  readonly events: number;
+  /** Whether the recording was stopped in order. One that was cut replays up to its end. */
+  readonly complete: boolean;
+  toText(): string;
+}
+
+/** A moment of a tape: what there is once `n` events have been emitted. */
+export interface Frame {
+  n: number;
+  /** The time, in milliseconds since 1970. */
+  at: number;
+  messages: AgentMessage[];
+  /** What the run does: `idle`, `choosing`, `preparing`, `compacting`, `questioned`, `inferring`, `dispatching`, `polling`, `closing` or `ended`. */
+  phase: string;
+  /** The open questions. */
+  pendingApprovals: Question[];
+  usage: Usage;
+  /** The request that was sent last, without its key. */
+  request?: ModelRequest;
+  /** What `Agent.restore` takes. */
+  checkpoint: Checkpoint;
+}
+
+/** Something on a tape, in the order of the run. Lanes of a timeline are made of these. */
+export type TapeEntry = {
+  /** The number of events before it. */
+  n: number;
+  /** The time, in milliseconds since 1970. */
+  at: number;
+  /** The number of messages in the history. */
+  messages: number;
+} & (
+  /** A run begins, or goes on from a checkpoint. */
+  | { kind: "run"; run: { runId: string; sessionId: string; metadata?: { [name: string]: JsonValue } } }
+  | { kind: "event"; event: AgentEvent }
+  /** Something begins that the run waits for, such as `t0/model`, `t0/tool/0-search`, `t0/approve/0`, `t0/sleep/1`. `effect` says what. */
+  | { kind: "start"; name: string; effect: { [member: string]: JsonValue } }
+  /** It has answered; `last` unless more can follow. */
+  | { kind: "reply"; name: string; last: boolean; reply: JsonValue }
+  /** A tool that runs gets the answer to its question; `number` counts the questions of the call from 1. */
+  | { kind: "answer"; name: string; number: number; answer: JsonValue }
+  /** It is not wanted any more. */
+  | { kind: "cancel"; name: string }
+  /** Something from outside: `begin`, `continue`, `resume`, `steer`, `command`, `abort`. */
+  | { kind: "input"; input: { [member: string]: JsonValue } }
+  /** A rule of the host was asked, such as a policy. */
+  | { kind: "rule"; rule: string; place: number; asked: JsonValue; answer: JsonValue }
+  | { kind: "note"; text: string }
+);
+
+/**
+ * Lives a tape again: no model, no tools, no network, no waiting. Throws a TapeDivergence, from the iterator, `seek` and `result`,
+ * if this version of the engine behaves differently. Load the module first: `await ready()`; the iterator and `result` do it
+ * themselves.
+ */
+export function replay(tape: Tape, options?: ReplayOptions): Replay;
+
+/** How a tape is lived again. */
+export interface ReplayOptions {
+  /** Tools that really run, by their names, where the tape has their results; a different result is a divergence. */
+  tools?: { [name: string]: ToolDefinition };
+  /** A model that is really asked, where the tape has its answers. */
+  model?: Model;
+  /** How much faster than it was; by default everything at once. */
+  speed?: number;
+  /** Called for every event; `n` counts from 1. */
+  onEvent?: (event: AgentEvent, n: number) => void;
+  /** Called when something live differs from the tape. Returning `true` goes on with the tape's value; otherwise the replay ends. */
+  onDivergence?: (divergence: TapeDivergence) => boolean | void;
+}
+
+/** A tape that is lived again. */
+export interface Replay extends AsyncIterable<AgentEvent> {
+  /** The moment after `n` events, from 0 to `tape.events`. */
+  seek(n: number): Frame;
+  /** Everything that is on the tape or follows from it, in order. */
+  entries(): TapeEntry[];
+  /** The result of the last run on the tape; of a run that is cut, what there is. */
+  readonly result: Promise<AgentResult>;
+}
+
+/** Says where `turnwheel-tape.wasm` comes from, for hosts without files and `fetch`, such as Workers: bytes, or a compiled module. */
+export function use(source: () => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>): void;
+
+/** Loads the module of this entry. `record` and the asynchronous parts of a replay do so themselves. */
+export function ready(): Promise<void>;
+
+/** The engine, or something live, does not do what the tape says. `code` is `tape_divergence`. */
+export class TapeDivergence extends Error {
+  readonly code: "tape_divergence";
+  /** The input, counted from 0. */
+  readonly input: number;
+  readonly expected: JsonValue;
+  readonly got: JsonValue;
+}
+
+/** An agent that has lived the events up to `at`, and goes on for real with these options: `continue()` it. */
+export function fork(tape: Tape, options: { at: number } & AgentOptions): Agent;
+
+/**
+ * A model and tools that answer from a tape, for tests of your own code.
+ *
+ * @example
+ * const { model, tools } = cassette(Tape.parse(readFileSync("weather.tape", "utf8")));
+ * const agent = new Agent({ model, tools: tools() });
+ */
+export function cassette(tape: Tape, options?: CassetteOptions): Cassette;
+
+/** How a cassette finds its answers. */
+export interface CassetteOptions {
+  /** `"order"`, the default: the first call gets the first answer. `"request"`: a call gets the answer to the same request; if there is none, the error says what differs. */
+  match?: "order" | "request";
+}
+
+/** What a cassette serves. */
+export interface Cassette {
+  readonly model: Model;
+  /** The tools of these names, or all that the tape has. */
+  tools(names?: readonly string[]): ToolDefinition[];
+  /** What was on the tape and nobody asked for: the names of the effects. */
+  readonly unused: readonly string[];
+}

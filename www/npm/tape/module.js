@@ -1,0 +1,83 @@
+// @ts-check
+// The module with the recorder and the replay: where it comes from, and the instances of it. Agents that are recorded live in
+// one, tapes are played in another.
+
+import { Engine, Scope } from "../core.js";
+import { kindOf, misuse } from "../shared.js";
+import { bind } from "../boundary/tape-glue.js";
+import { fetched } from "../fetched.js";
+import { tapeAddress } from "../tape-address.js";
+
+/** @import { Calls } from "../boundary/tape-glue.js" */
+/** @import { Parts } from "../boundary/parts.js" */
+/** @typedef {BufferSource | WebAssembly.Module} Source */
+
+/** @type {WebAssembly.Module | undefined} */
+let module;
+/** @type {Promise<void> | undefined} */
+let loading;
+/** @type {() => Source | Promise<Source>} */
+let load = fromBesides;
+/** The instance in which tapes are played. @type {Calls | undefined} */
+let player;
+
+/**
+ * Says where `turnwheel-tape.wasm` comes from, for hosts without files and `fetch`, such as Workers.
+ * @param {() => Source | Promise<Source>} source
+ */
+export function use(source) {
+  if (typeof source !== "function") throw misuse(`\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${kindOf(source)}`);
+  load = source;
+  module = undefined;
+  loading = undefined;
+}
+
+/** Loads the module. */
+export async function ready() {
+  if (module) return;
+  try {
+    await (loading ??= Promise.resolve(load()).then(async (source) => {
+      module = isModule(source) ? source : await WebAssembly.compile(/** @type {BufferSource} */ (source));
+    }));
+  } catch (error) {
+    loading = undefined;
+    throw error;
+  }
+}
+
+/** @param {Source} source @returns {source is WebAssembly.Module} */
+function isModule(source) {
+  // The host may have created it in another realm.
+  return /** @type {{ [Symbol.toStringTag]?: string }} */ (source)[Symbol.toStringTag] === "WebAssembly.Module";
+}
+
+/** @returns {Source | Promise<Source>} */
+function fromBesides() {
+  const fs = typeof process === "undefined" ? undefined : process.getBuiltinModule?.("node:fs");
+  return fs ? fs.readFileSync(tapeAddress) : fetched(tapeAddress);
+}
+
+/** Whether the module is there. */
+export const isReady = () => module !== undefined;
+
+/** The calls that play tapes. @returns {Calls} */
+export function calls() {
+  if (!module) throw misuse("the module of turnwheel/tape is not loaded yet: `await ready()` first");
+  return (player ??= bind(module, []).calls);
+}
+
+/** The instance broke: the next tape is played in a fresh one. */
+export function forgetPlayer() {
+  player = undefined;
+}
+
+/** Where agents live that are recorded. */
+export class TapeScope extends Scope {
+  /** @override @returns {Engine} */
+  ready() {
+    if (!module) throw misuse("the module of turnwheel/tape is not loaded yet: `await ready()` first");
+    // It has no parts and no gaps, and its calls are those of the engine and some more.
+    const whole = /** @type {Parts} */ ({ first: module, others: /** @type {WebAssembly.Module[]} */ ([]), isWhole: true });
+    return (this.engine ??= new Engine(whole, this, bind));
+  }
+}

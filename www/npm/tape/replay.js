@@ -1,0 +1,141 @@
+// @ts-check
+// Lives a tape again. The fold is in the module; here are the moments, the events and what is really run beside it.
+
+import { checkNames, kindOf, misuse, resultOf } from "../shared.js";
+import { TapeDivergence, thrownBy } from "./divergence.js";
+import { liveModel, liveTool } from "./live.js";
+import { calls, forgetPlayer, ready } from "./module.js";
+
+/** @import { AgentEvent, AgentResult } from "../index.js" */
+/** @import { Frame, ReplayOptions, Tape, TapeEntry } from "../tape.js" */
+
+/** The events that say when they were. */
+const TIMED = new Set(["agent_start", "run_resumed", "agent_end", "turn_start", "turn_end", "message_start", "message_end", "tool_execution_start", "tool_execution_end"]);
+
+/** How many things are taken from the module at once. */
+const AT_ONCE = 512;
+
+/** Lives a tape again. @param {Tape} tape @param {ReplayOptions} [options] */
+export function replay(tape, options = {}) {
+  checkNames("unknown option of replay", options, ["tools", "model", "speed", "onEvent", "onDivergence"]);
+  if (typeof tape?.toText !== "function") throw misuse(`replay needs a tape, got ${kindOf(tape)}`);
+  return new Replay(tape, options);
+}
+
+class Replay {
+  /** @type {Tape} */ #tape;
+  /** @type {ReplayOptions} */ #options;
+  /** The tape in the module, for moments. */ #open = 0;
+  /** @type {TapeEntry[] | undefined} */ #entries;
+  /** @type {Promise<AgentResult> | undefined} */ #result;
+
+  /** @param {Tape} tape @param {ReplayOptions} options */
+  constructor(tape, options) {
+    this.#tape = tape;
+    this.#options = options;
+  }
+
+  /** The moment after so many events. @param {number} n @returns {Frame} */
+  seek(n) {
+    if (!Number.isInteger(n) || n < 0) throw misuse(`a moment is a whole number of events from 0, got ${n}`);
+    this.#open ||= open(this.#tape);
+    return JSON.parse(ask((glue) => glue.tape_frame(this.#open, n)));
+  }
+
+  /** Everything in order. @returns {TapeEntry[]} */
+  entries() {
+    return (this.#entries ??= [...entriesOf(this.#tape)]);
+  }
+
+  /** The result of the last run. */
+  get result() {
+    return (this.#result ??= this.#run(() => {}));
+  }
+
+  /** @returns {AsyncIterator<AgentEvent>} */
+  async *[Symbol.asyncIterator]() {
+    await ready();
+    const { speed, onEvent } = this.#options;
+    let before;
+    for (const entry of entriesOf(this.#tape)) {
+      await this.#check(entry);
+      if (entry.kind !== "event") continue;
+      const wait = speed && before !== undefined ? (entry.at - before) / speed : 0;
+      before = entry.at;
+      if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+      onEvent?.(entry.event, entry.n);
+      yield entry.event;
+    }
+  }
+
+  /** @param {(event: AgentEvent) => void} each @returns {Promise<AgentResult>} */
+  async #run(each) {
+    /** @type {AgentEvent | undefined} */
+    let last;
+    for await (const event of this) {
+      each(event);
+      last = event;
+    }
+    if (last?.type === "agent_end") return resultOf(last);
+    const { at, messages, usage } = this.seek(this.#tape.events);
+    return resultOf({ type: "agent_end", at, runId: last?.runId ?? "", messages, usage, turns: 0, stopReason: "aborted" });
+  }
+
+  /** What is live runs where the tape has a start, and is compared with the tape's reply. @param {TapeEntry} entry */
+  async #check(entry) {
+    const { tools, model, onDivergence } = this.#options;
+    if (entry.kind === "event" && entry.event.type === "tool_execution_start") this.#names.set(entry.event.callId, entry.event.toolName);
+    if (entry.kind === "start" && entry.effect.kind === "tool" && tools) {
+      const name = this.#names.get(/** @type {string} */ (entry.effect.callId)) ?? "";
+      if (Object.hasOwn(tools, name)) this.#live.set(entry.name, liveTool(tools[name], name, entry));
+    }
+    if (entry.kind === "start" && entry.effect.kind === "model" && model) this.#live.set(entry.name, liveModel(model, entry));
+    if (entry.kind === "answer") this.#live.get(entry.name)?.answer?.(entry);
+    if (entry.kind !== "reply") return;
+    const live = this.#live.get(entry.name);
+    if (!live) return;
+    const difference = await live.compare(entry);
+    if (!difference) return;
+    const divergence = new TapeDivergence({ input: entry.n, ...difference }, `\`${entry.name}\` is not what the tape has: expected ${JSON.stringify(difference.expected)}, got ${JSON.stringify(difference.got)}`);
+    if (onDivergence?.(divergence) !== true) throw divergence;
+  }
+
+  /** @type {Map<string, import("./live.js").Live>} */ #live = new Map();
+  /** The tools of calls. @type {Map<string, string>} */ #names = new Map();
+}
+
+/** @param {Tape} tape @returns {number} */
+function open(tape) {
+  const handle = ask((glue) => glue.tape_open(tape.toText()));
+  return handle;
+}
+
+/** Everything on a tape and what follows from it. @param {Tape} tape @returns {Generator<TapeEntry>} */
+export function* entriesOf(tape) {
+  const handle = open(tape);
+  try {
+    for (;;) {
+      const entries = JSON.parse(ask((glue) => glue.tape_advance(handle, AT_ONCE)));
+      if (entries.length === 0) return;
+      for (const entry of entries) {
+        // What begins or ends says when.
+        if (entry.kind === "event" && TIMED.has(entry.event.type)) entry.event.at = entry.at;
+        yield entry;
+      }
+    }
+  } finally {
+    ask((glue) => glue.tape_close(handle));
+  }
+}
+
+/** @template T @param {(glue: ReturnType<typeof calls>) => T} work @returns {T} */
+function ask(work) {
+  const glue = calls();
+  try {
+    return work(glue);
+  } catch (error) {
+    // A refusal is a text; anything else is the end of the instance.
+    if (typeof error !== "string") forgetPlayer();
+    throw thrownBy(error);
+  }
+}

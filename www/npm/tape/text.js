@@ -1,0 +1,80 @@
+// @ts-check
+// The text of a tape. Its lines are read by the module; here only the first and the last one are.
+
+import { kindOf, misuse } from "../shared.js";
+import { calls, isReady } from "./module.js";
+
+/** @import { TapeHeader } from "../tape.js" */
+
+/** The version of the format. */
+const VERSION = 1;
+
+const MARK = Symbol("a tape of these lines");
+
+/** Outside the class: a class that refers to itself by name gets renamed by the bundler. @param {string[]} lines */
+const make = (lines) => new Tape(MARK, lines);
+
+/** A recorded tape. */
+export class Tape {
+  /** @type {readonly string[]} */ #lines;
+  /** @type {number | undefined} */ #events;
+
+  /** @param {symbol} mark @param {readonly string[]} lines */
+  constructor(mark, lines) {
+    if (mark !== MARK) throw misuse("a tape is made by Tape.parse, Tape.read or a recorder");
+    const header = read(lines[0] ?? "");
+    if (typeof header?.tape !== "number") throw misuse("the text is no tape: its first line must have a number `tape`");
+    if (header.tape > VERSION) throw misuse(`the tape is of version ${header.tape}; this version of turnwheel reads up to ${VERSION}`);
+    // A crash may have cut the last line.
+    this.#lines = read(lines.at(-1) ?? "") ? lines : lines.slice(0, -1);
+    /** @type {TapeHeader} */
+    this.header = header;
+    const end = read(this.#lines.at(-1) ?? "")?.end;
+    this.#events = end?.events;
+    /** Whether the recording was stopped in order. */
+    this.complete = end !== undefined;
+  }
+
+  /** @param {string | Iterable<string>} text */
+  static parse(text) {
+    if (typeof text !== "string" && typeof text?.[Symbol.iterator] !== "function") throw misuse(`a tape is a text or a list of lines, got ${kindOf(text)}`);
+    const lines = typeof text === "string" ? text.split("\n") : [...text].flatMap((line) => line.split("\n"));
+    return make(lines.map((line) => line.trim()).filter((line) => line !== ""));
+  }
+
+  /** @param {ReadableStream<Uint8Array | string>} stream */
+  static async read(stream) {
+    const decoder = new TextDecoder();
+    let text = "";
+    const reader = stream.getReader();
+    for (let next; !(next = await reader.read()).done; ) text += typeof next.value === "string" ? next.value : decoder.decode(next.value, { stream: true });
+    return this.parse(text + decoder.decode());
+  }
+
+  get length() {
+    return this.#lines.length;
+  }
+
+  /** The number of events. */
+  get events() {
+    return (this.#events ??= isReady() ? countOf(this.toText()) : 0);
+  }
+
+  toText() {
+    return `${this.#lines.join("\n")}\n`;
+  }
+}
+
+/** @param {string} line @returns {any} */
+function read(line) {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Lives a tape that was cut, to count its events. @param {string} text @returns {number} */
+function countOf(text) {
+  return JSON.parse(calls().tape_seal(text)).end.events;
+}
