@@ -16,7 +16,9 @@ impl Step<'_> {
         if is_told || told.estimated || error.is_some_and(was_refused) {
             return;
         }
-        let content = || streaming.assembler.clone().written();
+        // Of an answer that fills the memory there can be no copy; what there is of its words is not known then.
+        let fits = streaming.assembler.can_be_handed_over();
+        let content = || if fits { streaming.assembler.clone().written() } else { Vec::new() };
         streaming.assembler.usage = self.estimated(model, &told, error.is_none(), &content);
     }
 
