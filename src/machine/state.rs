@@ -19,7 +19,7 @@ use super::input::{Letter, Queue};
 use super::output::EffectId;
 use super::phase::Phase;
 
-/// The state of one run. A clone shares the session state and the books of budgets with it; see [`LoopState::apart`].
+/// The state of one run. A clone shares the session state and the books of budgets with it; `apart` makes one with its own.
 #[derive(Clone)]
 pub struct LoopState {
     pub(crate) context: AgentRunContext,

@@ -55,7 +55,8 @@ export async function workshop() {
   async function app(name) {
     const made = join(home, name);
     await cp(fileURLToPath(new URL(name, import.meta.url)), made, { recursive: true });
-    await cp(join(home, "project/node_modules"), join(made, "node_modules"), { recursive: true });
+    // The links in .bin stay as short as npm made them.
+    await cp(join(home, "project/node_modules"), join(made, "node_modules"), { recursive: true, verbatimSymlinks: true });
     return made;
   }
 
