@@ -37,7 +37,7 @@ test("the successor's Client: tools, progress, abort, a list that changes, quest
   transport.send = (message) => (sent.push(message), send.call(transport, message));
   /** @type {any[]} */
   const asked = [];
-  const server = await mcpTools(client, { resources: true, roots: ["file:///work"], onSample: () => "four", onElicit: (request) => (asked.push(request), { action: "accept", content: { name: "Ada", check: true } }) });
+  const server = await mcpTools(client, { resources: true, roots: ["file:///project"], onSample: () => "four", onElicit: (request) => (asked.push(request), { action: "accept", content: { name: "Ada", check: true } }) });
   const all = deferred();
   const has = () => server.tools.some(({ name }) => name === "trigger-url-elicitation");
   server.onChange(() => has() && all.resolve());
@@ -50,7 +50,7 @@ test("the successor's Client: tools, progress, abort, a list that changes, quest
   assert.match(texts[3], /four/);
   assert.match(texts[4], /User completed the URL elicitation flow/);
   assert.match(texts[5], /architecture\.md/);
-  assert.match(texts[6], /file:\/\/\/work/);
+  assert.match(texts[6], /file:\/\/\/project/);
   assert.deepEqual(asked.map(({ mode }) => mode).toSorted(), ["form", "url", "url"]);
   const agent = new Agent({ model: scripted([call(["trigger-long-running-operation", { duration: 20, steps: 200 }])]), tools: server.tools });
   /** @type {any[]} */

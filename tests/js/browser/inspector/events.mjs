@@ -70,7 +70,7 @@ export function longRun(push, { count, from = Date.UTC(2026, 10, 25, 9) }) {
       emit({ type: "retry_attempt", attempt: 1, delayMs: 1500, reason: "throttled", error: { code: "throttled", message: "slow down", retryable: true } }, false);
       later(1500);
     }
-    emit({ type: "before_llm_call", systemPrompt: "Be brief. The key sk-0123456789abcdefghij is not for you.", messages: messages.slice(), model: "large-1" }, false);
+    emit({ type: "before_llm_call", systemPrompt: "Be brief. The key sk-not-a-key-but-as-long-as-one is not for you.", messages: messages.slice(), model: "large-1" }, false);
     later(4);
     const { message, calls } = answer(emit, "", Array.from({ length: 1 + dice(3) }, () => NAMES[dice(NAMES.length)] ?? ""));
     messages = [...messages, message];
