@@ -864,8 +864,8 @@ fn a_failing_hook_ends_the_run_announced_like_any_other_end() {
         for panics in [true, false] {
             let mut stage =
                 stage(vec![calls(&[("a", "t", "{}"), ("b", "t", "{}")])], vec![quick("t")], |config| {
-                    config.set_hooks(vec![Rc::new(Port(move |call| {
-                        let due = rig::sim::stage(&call) == stage_name;
+                    config.set_hooks(vec![Rc::new(Port(move |call: HookCall| {
+                        let due = call.stage() == stage_name;
                         async move {
                             match (due, panics) {
                                 (true, true) => crash(),
@@ -892,7 +892,7 @@ fn hooks_are_told_in_the_order_of_their_registration_one_after_the_other() {
             let (notes, pause) = (notes.clone(), clock.pause(5));
             async move {
                 pause.await;
-                notes.borrow_mut().push(format!("{name} {}", rig::sim::stage(&call)));
+                notes.borrow_mut().push(format!("{name} {}", call.stage()));
                 Ok(())
             }
         })

@@ -78,15 +78,13 @@ impl EffectNames {
 }
 
 fn hook_name(state: &LoopState, call: &HookCall) -> String {
-    let about = |stage: &str, call: &ToolCallBlock| [stage, "/", &place_of(state, &call.call_id)].concat();
-    let stage = match call {
-        HookCall::BeforeInference { .. } => "before_inference".to_owned(),
-        HookCall::AfterInference { .. } => "after_inference".to_owned(),
-        HookCall::BeforeToolExecution { call } => about("before_tool_execution", call),
-        HookCall::AfterToolExecution { call, .. } => about("after_tool_execution", call),
-        HookCall::OnError { .. } => "on_error".to_owned(),
+    let place = match call {
+        HookCall::BeforeToolExecution { call } | HookCall::AfterToolExecution { call, .. } => {
+            ["/", &place_of(state, &call.call_id)].concat()
+        }
+        _ => String::new(),
     };
-    ["hook/", &stage].concat()
+    ["hook/", call.stage(), &place].concat()
 }
 
 fn tool_name(state: &LoopState, call_id: &str) -> String {

@@ -1,7 +1,7 @@
 //! What happens while a tape is lived again.
 
 use crate::data::json::{ObjectWriter, RawJson, ToJson};
-use crate::host::ports::{AgentRunContext, HookCall};
+use crate::host::ports::AgentRunContext;
 use crate::machine::{Effect, EffectId, Queue};
 use crate::rules::answer::Answer;
 use crate::words::event::AgentEvent;
@@ -115,7 +115,7 @@ fn write_effect(effect: &Effect, out: &mut String) {
         Effect::Choose => drop(object.field("kind", "choose")),
         Effect::Prepare { overflow } => drop(object.field("kind", "transform").field("overflow", overflow)),
         Effect::Infer { request, .. } => drop(object.field("kind", "model").field("request", request)),
-        Effect::Hook(call) => drop(object.field("kind", "hook").field("stage", stage_of(call))),
+        Effect::Hook(call) => drop(object.field("kind", "hook").field("stage", call.stage())),
         Effect::Approve(request) => drop(object.field("kind", "approve").field("request", request)),
         Effect::Execute { call_id, arguments, .. } => {
             object.field("kind", "tool").field("callId", call_id).field("arguments", arguments);
@@ -126,14 +126,4 @@ fn write_effect(effect: &Effect, out: &mut String) {
         Effect::Sleep { ms } => drop(object.field("kind", "sleep").field("ms", ms)),
     }
     object.end();
-}
-
-fn stage_of(call: &HookCall) -> &'static str {
-    match call {
-        HookCall::BeforeInference { .. } => "before_inference",
-        HookCall::AfterInference { .. } => "after_inference",
-        HookCall::BeforeToolExecution { .. } => "before_tool_execution",
-        HookCall::AfterToolExecution { .. } => "after_tool_execution",
-        HookCall::OnError { .. } => "on_error",
-    }
 }

@@ -52,6 +52,19 @@ pub enum HookCall {
     },
 }
 
+impl HookCall {
+    /// The name of the stage, as [`HookStages`] has it.
+    pub fn stage(&self) -> &'static str {
+        match self {
+            HookCall::BeforeInference { .. } => "before_inference",
+            HookCall::AfterInference { .. } => "after_inference",
+            HookCall::BeforeToolExecution { .. } => "before_tool_execution",
+            HookCall::AfterToolExecution { .. } => "after_tool_execution",
+            HookCall::OnError { .. } => "on_error",
+        }
+    }
+}
+
 /// A set of stages, returned by [`AgentHook::stages`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HookStages {

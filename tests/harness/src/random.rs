@@ -38,21 +38,7 @@ pub fn compare_engines(number: u64, other: &str, folder: &Path) -> Result<bool> 
         anyhow::Ok(traces)
     };
     let (natively, elsewhere) = (played("native")?, played(other)?);
-    let (mut passed, mut failed) = (0, 0);
-    for seed in 0..number {
-        let name = file_name(seed);
-        let [one, other] = [comparable(&natively.join(&name))?, comparable(&elsewhere.join(&name))?];
-        if one == other {
-            passed += 1;
-            continue;
-        }
-        failed += 1;
-        let part = |part: &&str| one[*part] != other[*part];
-        let parts: Vec<&str> = PARTS.iter().copied().filter(part).collect();
-        println!("{name}: the engines differ in {}", parts.join(", "));
-    }
-    println!("{passed} passed, {failed} failed");
-    Ok(failed == 0 && passed > 0)
+    are_alike((0..number).map(file_name), [&natively, &elsewhere], "the engines differ")
 }
 
 /// Records random scenarios natively and lives them again on another engine, and the other way round. Every trace must be
@@ -72,18 +58,21 @@ pub fn exchange_tapes(number: u64, other: &str, folder: &Path) -> Result<bool> {
         let replayed = folder.join(format!("{from}-by-{to}"));
         std::fs::create_dir_all(&replayed).with_context(|| format!("cannot make {}", replayed.display()))?;
         all &= replay_elsewhere(to, &tapes, &replayed)?;
-        all &= is_alike(&live, &replayed)?;
+        let names = json_files(&live)?
+            .into_iter()
+            .filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
+        all &= are_alike(names, [&live, &replayed], "the replay differs")?;
         clear([&live, &tapes]);
     }
     Ok(all)
 }
 
-/// Whether two folders hold traces of the same meaning: two engines may write the members of an object in another order.
-fn is_alike(live: &Path, replayed: &Path) -> Result<bool> {
+/// Whether two folders hold traces of the same meaning under these names: two engines may write the members of an object in
+/// another order. Prints where they do not.
+fn are_alike(names: impl Iterator<Item = String>, [one, other]: [&Path; 2], what: &str) -> Result<bool> {
     let (mut passed, mut failed) = (0, 0);
-    for file in json_files(live)? {
-        let name = file.file_name().unwrap_or_default();
-        let [one, other] = [comparable(&file)?, comparable(&replayed.join(name))?];
+    for name in names {
+        let [one, other] = [comparable(&one.join(&name))?, comparable(&other.join(&name))?];
         if one == other {
             passed += 1;
             continue;
@@ -91,7 +80,7 @@ fn is_alike(live: &Path, replayed: &Path) -> Result<bool> {
         failed += 1;
         let part = |part: &&str| one[*part] != other[*part];
         let parts: Vec<&str> = PARTS.iter().copied().filter(part).collect();
-        println!("{}: the replay differs in {}", name.to_string_lossy(), parts.join(", "));
+        println!("{name}: {what} in {}", parts.join(", "));
     }
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0 && passed > 0)

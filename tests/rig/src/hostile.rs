@@ -31,7 +31,6 @@ use crate::clock::{Clock, Hang};
 use crate::dice::Dice;
 use crate::grammar::Grammar;
 use crate::host::{self, Port, StagedHook};
-use crate::sim::stage;
 
 /// What happens inside a call of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -514,7 +513,7 @@ impl World {
                 on_error: dice.chance(50),
             };
             Rc::new(StagedHook(stages, move |call: HookCall| {
-                world.answer_later(stage(&call), "hook answers", |world| {
+                world.answer_later(call.stage(), "hook answers", |world| {
                     if world.dice.chance(3) { Err("the hook failed".to_owned()) } else { Ok(()) }
                 })
             })) as Rc<dyn turnwheel::ports::AgentHook>

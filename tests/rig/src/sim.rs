@@ -24,7 +24,7 @@ use turnwheel::message::{
     AgentMessage, AssistantMessage, ContentBlock, LlmMessage, MessageStopReason, ToolCallBlock, Usage,
 };
 use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
-use turnwheel::ports::{AgentRunContext, Compaction, HookCall, HookStages, StreamFn, TurnChoice};
+use turnwheel::ports::{AgentRunContext, Compaction, HookStages, StreamFn, TurnChoice};
 use turnwheel::question::{Question, QuestionKind};
 use turnwheel::retry::{RetryConfig, RetryStrategy, RetryVerdict};
 use turnwheel::state::SessionState;
@@ -1293,15 +1293,4 @@ fn verdict(dice: &Dice) -> Result<Verdict, String> {
         2 => return Err("no policy".to_owned()),
         _ => Verdict::Continue,
     })
-}
-
-/// Returns the name of a hook's stage.
-pub fn stage(call: &HookCall) -> &'static str {
-    match call {
-        HookCall::BeforeInference { .. } => "before_inference",
-        HookCall::AfterInference { .. } => "after_inference",
-        HookCall::BeforeToolExecution { .. } => "before_tool_execution",
-        HookCall::AfterToolExecution { .. } => "after_tool_execution",
-        HookCall::OnError { .. } => "on_error",
-    }
 }
