@@ -3,6 +3,7 @@
 
 import { tool as checked } from "../core.js";
 import { complain, kindOf, misuse, textOf } from "../shared.js";
+import { ToolList } from "./tool-list.js";
 import { APPROVAL } from "./approval.js";
 import { Call } from "./call.js";
 import { unauthorized } from "./connect.js";
@@ -27,7 +28,7 @@ const MAX_INSTRUCTIONS = 16_384;
 const FAILED = "turnwheel/mcp: the tools of a server changed and could not be taken over";
 
 /** An MCP server and its tools. */
-export class McpServer {
+export class McpServer extends ToolList {
   #options;
   /**
    * The tools by the server's names for them, with the JSON that each was made from; one that was refused has no definition.
@@ -36,23 +37,16 @@ export class McpServer {
   #known = new Map();
   /** @type {ToolDefinition[]} */
   #resourceTools = [];
-  /** @type {Set<(tools: ToolDefinition[]) => void>} */
-  #listeners = new Set();
-  #isDisposed = false;
   /** What is undone at the end. @type {(() => void)[]} */
   #undo = [];
-  /** @type {Promise<void> | undefined} */
-  #refreshing;
-  #isStale = false;
   #isOwn;
   /** @type {Watch | undefined} */
   #watch;
 
   /** @param {McpToolsOptions} options @param {boolean} isOwn whether the connection is made here, and closed here */
   constructor(options, isOwn) {
+    super();
     this.#options = options;
-    /** @type {ToolDefinition[]} */
-    this.tools = [];
     /** The client; there is one as soon as there is a server. @type {McpClient} */
     this.client = /** @type {any} */ (undefined);
     this.#isOwn = isOwn;
@@ -82,46 +76,17 @@ export class McpServer {
     return text && text.length > MAX_INSTRUCTIONS ? `${text.slice(0, MAX_INSTRUCTIONS)}\n[cut]` : text || undefined;
   }
 
+  /** @override */
   get isConnected() {
-    return !this.#watch?.isClosed && !this.#isDisposed;
+    return !this.#watch?.isClosed && !this.isDisposed;
   }
 
-  [Symbol.iterator]() {
-    return this.tools[Symbol.iterator]();
-  }
-
-  /** @param {(tools: ToolDefinition[]) => void} listener */
-  onChange(listener) {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
-  }
-
-  /**
-   * Asks the server for its tools. A call during a refresh waits for another one, so that
-   * it sees the latest list.
-   */
-  refresh() {
-    this.#isStale = true;
-    return (this.#refreshing ??= this.#read());
-  }
-
-  async #read() {
+  /** @override */
+  async readOnce() {
     // The client may have been connected anew.
     this.#watch?.attach();
-    try {
-      while (this.#isStale) {
-        this.#isStale = false;
-        try {
-          const listed = await this.#list();
-          if (!this.#isDisposed) this.#take(listed);
-        } catch (error) {
-          // The list changed once more while this one failed: the next one may be good.
-          if (!this.#isStale || !this.isConnected) throw error;
-        }
-      }
-    } finally {
-      this.#refreshing = undefined;
-    }
+    const listed = await this.#list();
+    if (!this.isDisposed) this.#take(listed);
   }
 
   /** The prompts that the server offers, for a person to choose from. @returns {Promise<McpPrompt[]>} */
@@ -203,14 +168,8 @@ export class McpServer {
     }
     const tools = [...[...known.values()].flatMap(({ definition }) => definition ?? []), ...this.#ofResources()];
     this.#refuseTwins(tools, [...known]);
-    const isSame = tools.length === this.tools.length && tools.every((definition, i) => definition === this.tools[i]);
     this.#known = known;
-    if (isSame) return;
-    this.tools = tools;
-    for (const listener of [...this.#listeners]) {
-      // The listener may be an async function.
-      (async () => listener(tools))().catch(this.report);
-    }
+    this.replace(tools, this.report);
   }
 
   /** @param {ToolDefinition[]} tools @param {[string, { definition: ToolDefinition | undefined }][]} known */
@@ -304,9 +263,7 @@ export class McpServer {
 
   /** Stops listening to the server. Closes the connection if it was opened here. */
   async dispose() {
-    if (this.#isDisposed) return;
-    this.#isDisposed = true;
-    this.#listeners.clear();
+    if (!this.close()) return;
     for (const undo of this.#undo.splice(0)) undo();
     if (this.#isOwn) await this.client.close();
   }

@@ -3,6 +3,7 @@
 
 import { tool as checked } from "../core.js";
 import { complain, kindOf, misuse, textOf } from "../shared.js";
+import { ToolList } from "../mcp/tool-list.js";
 import { exposed, fromPages, modelContext } from "./context.js";
 
 /** @import { ToolContext, ToolDefinition } from "../index.js" */
@@ -44,7 +45,7 @@ export async function pageTools(options = {}) {
 /** A tool that is known, with the newest form in which the browser listed it: it wants that one back. */
 /** @typedef {{ json: string, registered: RegisteredTool, definition: ToolDefinition | undefined }} Known */
 
-class PageTools {
+class PageTools extends ToolList {
   #context;
   #options;
   /** @type {Map<string, Known>} */
@@ -52,42 +53,18 @@ class PageTools {
   /** Frames have no name that stays; each gets a number. @type {WeakMap<object, number>} */
   #windows = new WeakMap();
   #count = 0;
-  /** @type {Set<(tools: ToolDefinition[]) => void>} */
-  #listeners = new Set();
-  #isDisposed = false;
-  #isStale = false;
-  /** @type {Promise<void> | undefined} */
-  #refreshing;
 
   /** @param {ModelContext} context @param {PageToolsOptions} options */
   constructor(context, options) {
+    super();
     this.#context = context;
     this.#options = options;
-    /** @type {ToolDefinition[]} */
-    this.tools = [];
     context.addEventListener("toolchange", this.#onToolChange);
-  }
-
-  [Symbol.iterator]() {
-    return this.tools[Symbol.iterator]();
-  }
-
-  /** @param {(tools: ToolDefinition[]) => void} listener */
-  onChange(listener) {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
-  }
-
-  /** Reads the list again; the browser may announce one change several times. */
-  refresh() {
-    this.#isStale = true;
-    return (this.#refreshing ??= this.#read());
   }
 
   /** Stops listening. The tools stay with the page. */
   async dispose() {
-    this.#isDisposed = true;
-    this.#listeners.clear();
+    this.close();
     this.#context.removeEventListener("toolchange", this.#onToolChange);
   }
 
@@ -107,25 +84,15 @@ class PageTools {
     }
   };
 
-  async #read() {
+  /** The browser may announce one change several times. @override */
+  async readOnce() {
     const { fromOrigins } = this.#options;
-    try {
-      while (this.#isStale && !this.#isDisposed) {
-        this.#isStale = false;
-        try {
-          this.#take(await this.#context.getTools(fromOrigins && { fromOrigins }));
-        } catch (error) {
-          if (!this.#isStale) throw error;
-        }
-      }
-    } finally {
-      this.#refreshing = undefined;
-    }
+    if (!this.isDisposed) this.#take(await this.#context.getTools(fromOrigins && { fromOrigins }));
   }
 
   /** @param {RegisteredTool[]} listed */
   #take(listed) {
-    if (this.#isDisposed) return;
+    if (this.isDisposed) return;
     const { only } = this.#options;
     /** @type {Map<string, Known>} */
     const known = new Map();
@@ -149,10 +116,7 @@ class PageTools {
       known.set(key, entry);
     }
     this.#known = known;
-    const tools = [...known.values()].flatMap(({ definition }) => definition ?? []);
-    if (tools.length === this.tools.length && tools.every((definition, i) => definition === this.tools[i])) return;
-    this.tools = tools;
-    for (const listener of [...this.#listeners]) (async () => listener(tools))().catch(this.#report);
+    this.replace([...known.values()].flatMap(({ definition }) => definition ?? []), this.#report);
   }
 
   /** @param {RegisteredTool} registered */
