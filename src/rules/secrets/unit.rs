@@ -93,6 +93,9 @@ pub(super) fn escaped(mark: u8, rest: &[u8]) -> Result<(u8, usize), bool> {
                 [b'#', ..] => number(rest, 1, end, 10)?,
                 [b'a', b'm', b'p', b';', ..] => (b'&', 0),
                 [b'q', b'u', b'o', b't', ..] => (b'"', 0),
+                [b'a', b'p', b'o', b's', ..] => (b'\'', 0),
+                [b'l', b't', b';', ..] => (b'<', 0),
+                [b'g', b't', b';', ..] => (b'>', 0),
                 _ => return Err(false),
             };
             Ok((code, end + 1))

@@ -94,6 +94,15 @@ test("a refusal that repeats the key, in every form and on every wire", async ()
   }
 });
 
+test("a key of signs that HTML has names for", async () => {
+  const key = `q<z>7"H'k&2/Vw=9X`;
+  const named = key.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+  for (const echo of [named.replaceAll("'", "&apos;"), named.replaceAll("'", "&#39;"), named.replaceAll("'", "&#x27;"), named.replaceAll("&", "&amp;")]) {
+    const { told } = await outcomeOf(new Agent({ model: openai("m", { apiKey: key, fetch: refusing(`<p>no such key: ${echo}</p>`) }), retry: { maxAttempts: 1 } }));
+    assert.ok(!inspect(told, { depth: Infinity, maxStringLength: Infinity }).includes("Vw=9X"), `the end of the key stands in what was told of ${echo}`);
+  }
+});
+
 test("wherever a limit cuts an error text, no beginning of the key is left", async () => {
   const starts = [3_975, 3_985, 3_990, 3_994, 3_998, 3_999];
   for (const encode of [FORMS.plain, FORMS["JSON, every letter"], FORMS.base64]) {
