@@ -113,16 +113,21 @@ pub fn merge_same_role<M: Reducible>(messages: &mut Vec<M>) {
     remove_parts(messages, &[]);
 }
 
-/// Keeps only the newest results.
+/// Keeps only the newest results. Where there are no more than that, nothing changes.
 pub fn keep_last_results<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
     let mut removed: Vec<PartPlace> = results(messages).iter().map(|place| place.at).collect();
-    removed.truncate(removed.len().saturating_sub(keep));
-    remove_parts(messages, &removed);
+    if removed.len() > keep {
+        removed.truncate(removed.len() - keep);
+        remove_parts(messages, &removed);
+    }
 }
 
-/// Keeps only the newest answers whole.
+/// Keeps only the newest answers whole. Where there are no more than that, nothing changes.
 pub fn shorten_old_answers<M: Reducible>(messages: &mut Vec<M>, keep: usize) {
     let answers = messages.iter().filter(|message| message.role() == Role::Assistant).count();
+    if answers <= keep {
+        return;
+    }
     let old = messages.iter_mut().filter(|message| message.role() == Role::Assistant);
     old.take(answers.saturating_sub(keep)).for_each(Reducible::shorten);
     remove_parts(messages, &[]);
