@@ -253,7 +253,7 @@ fn sub_agents_use_the_budget_of_the_agent_around_them() {
     assert!(inner.calls.get() > 3);
     assert_eq!(result.usage.total, u64::from(100 * (asked.calls.get() + inner.calls.get())), "counted once");
     let stopped = events.iter().any(|event| match event {
-        AgentEvent::ToolExecutionEnd { result } => result.text().contains("budget"),
+        AgentEvent::ToolExecutionEnd { result, .. } => result.text().contains("budget"),
         _ => false,
     });
     assert!(stopped, "the model is told why");

@@ -5,6 +5,7 @@
 
 use loop_judge::compare::invariants;
 use rig::dice::Dice;
+use rig::family;
 use rig::play::{play, play_bounded, read};
 use rig::ports::Route;
 use rig::random::scenario;
@@ -42,4 +43,19 @@ fn no_world_hangs_a_run_breaks_the_grammar_or_leaves_a_call_without_its_result()
             );
         }
     }
+}
+
+#[test]
+fn families_keep_their_budgets_lose_no_question_and_do_nothing_twice() {
+    let (runs, mut seen) = (runs(), std::collections::BTreeMap::new());
+    for seed in 0..runs {
+        // A third of them outlives its process.
+        let played = family::play(seed, if seed % 3 == 0 { 1 + seed % 60 } else { 0 });
+        let told = played.trace.join("\n");
+        assert!(played.faults.is_empty(), "seed {seed}: {:#?}\n{told}", played.faults);
+        for (what, count) in played.seen {
+            *seen.entry(what).or_insert(0) += count;
+        }
+    }
+    panic!("{seen:#?}");
 }

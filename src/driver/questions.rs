@@ -36,7 +36,7 @@ impl OpenQuestions {
                 self.0.retain(|(question, _)| question.id != *id);
             }
             // Nothing inside a call that has its result is open.
-            AgentEvent::ToolExecutionEnd { result } => {
+            AgentEvent::ToolExecutionEnd { result, .. } => {
                 self.0.retain(|(question, _)| question.path.first() != Some(&result.call_id));
             }
             _ => {}

@@ -201,7 +201,7 @@ impl Step<'_> {
         let (stored, own_arguments) = without_faults(&shown, &faults);
         self.count(&usage);
         self.state.turn.message_open = false;
-        self.emit(AgentEvent::MessageEnd { message: shown });
+        self.emit(AgentEvent::MessageEnd { message: shown, at: self.now });
         let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(stored.clone()));
         let answer = StoredAnswer { message: stored, place, faults, own_arguments };

@@ -109,6 +109,7 @@ impl Step<'_> {
             call_id: call.block.call_id.clone(),
             tool_name: call.block.tool_name.clone(),
             arguments: call.arguments.clone(),
+            at: self.now,
         });
         if self.rules.hooks.before_tool_execution {
             let call = with_arguments(&call.block, &call.arguments);

@@ -80,9 +80,9 @@ impl Grammar {
     /// Takes the next event.
     pub fn take(&mut self, event: &AgentEvent) {
         let name = event.name();
-        ensure!(self, self.run || matches!(event, AgentEvent::AgentStart), format!("{name} outside a run"));
+        ensure!(self, self.run || matches!(event, AgentEvent::AgentStart { .. }), format!("{name} outside a run"));
         match event {
-            AgentEvent::AgentStart => {
+            AgentEvent::AgentStart { .. } => {
                 ensure!(self, !self.run, "a run in a run".to_owned());
                 let (faults, questions) = (take(&mut self.faults), take(&mut self.questions));
                 *self = Grammar { faults, questions, run: true, runs: self.runs + 1, ..Grammar::default() };
@@ -110,7 +110,7 @@ impl Grammar {
                 self.faults.extend(faults_of_new_messages(messages));
                 self.run = false;
             }
-            AgentEvent::TurnStart { turn_index } => {
+            AgentEvent::TurnStart { turn_index, .. } => {
                 ensure!(self, self.turn.is_none(), "a turn in a turn".to_owned());
                 ensure!(self, *turn_index == self.turn_index, {
                     format!("turn {turn_index} where {} comes next", self.turn_index)
@@ -119,11 +119,11 @@ impl Grammar {
                 ensure!(self, last.is_none(), format!("a turn after one that ended by {last:?}"));
                 self.turn = Some(Turn::default());
             }
-            AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
+            AgentEvent::TurnEnd { turn_index, message, tool_results, reason, .. } => {
                 ensure!(self, *turn_index == self.turn_index, format!("turn_end of turn {turn_index}"));
                 self.end_turn(message.as_ref(), tool_results, *reason);
             }
-            AgentEvent::MessageStart => {
+            AgentEvent::MessageStart { .. } => {
                 let fresh = self.turn.as_ref().is_some_and(|turn| turn.message == Message::None);
                 ensure!(self, fresh, "message_start".to_owned());
                 if let Some(turn) = &mut self.turn {
@@ -143,7 +143,7 @@ impl Grammar {
                     turn.shown.clear();
                 }
             }
-            AgentEvent::MessageEnd { message } => self.end_message(message),
+            AgentEvent::MessageEnd { message, .. } => self.end_message(message),
             AgentEvent::ToolCallsProposed { calls } => {
                 let calls: Vec<String> = calls.iter().map(|call| call.call_id.clone()).collect();
                 let same = self.turn.as_ref().is_some_and(|turn| turn.calls == calls);
@@ -210,7 +210,7 @@ impl Grammar {
                 let open = self.lane(call_id, |lane| lane.starts == 1 && lane.end.is_none());
                 ensure!(self, open, format!("tool_execution_update {call_id}"));
             }
-            AgentEvent::ToolExecutionEnd { result } => {
+            AgentEvent::ToolExecutionEnd { result, .. } => {
                 let call_id = result.call_id.as_str();
                 // What an agent inside it has asked is closed with it; its own tool's questions are closed before.
                 self.open.retain(|_, of| of.as_deref() != Some(call_id));
@@ -221,6 +221,11 @@ impl Grammar {
             }
             _ => {}
         }
+    }
+
+    /// Whether a run has begun and not ended.
+    pub fn is_running(&self) -> bool {
+        self.run
     }
 
     /// Finishes: no more events come. `history` is the agent's.
