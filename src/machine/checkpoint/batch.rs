@@ -122,6 +122,8 @@ impl BatchCall {
         }
         object.optional("given", &self.given);
         object.optional("childUsage", &self.child.as_ref().map(|child| child.counted));
+        let keeps = self.child.as_ref().is_some_and(|child| child.keeps_questions);
+        object.optional("childKeepsQuestions", &keeps.then_some(true));
         object.optional("announced", &self.announced.then_some(true));
         object.optional("result", &self.result.clone().filter(|_| uncommitted));
         object.end();
@@ -142,7 +144,9 @@ impl BatchCall {
         });
         self.given = part.get("given").map(ToJson::to_raw);
         let counted: Option<Usage> = part.optional("childUsage");
-        self.child = counted.map(|counted| Box::new(ChildState { counted, ..ChildState::default() }));
+        let keeps_questions = part.flag("childKeepsQuestions");
+        self.child = counted
+            .map(|counted| Box::new(ChildState { counted, keeps_questions, ..ChildState::default() }));
         self.announced = part.flag("announced");
         self.executed = part.flag("executed");
         self.status = match part.word("status") {

@@ -42,6 +42,8 @@ pub struct Grammar {
     questions: BTreeSet<String>,
     /// The open questions that are not about calls of the run itself, each with the call inside which it was asked.
     open: BTreeMap<String, Option<String>>,
+    /// Those that were closed when the process ended, of which nobody may have been told yet.
+    closing: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -90,7 +92,9 @@ impl Grammar {
             // A resumed run continues where it was: everything after it joins what came before.
             AgentEvent::RunResumed { turn_index, pending_approvals, .. } => {
                 // What a tool asked is gone with it; an agent inside a call has its questions still.
-                self.open.retain(|id, _| pending_approvals.iter().any(|question| question.id == *id));
+                let is_open = |id: &String| pending_approvals.iter().any(|question| question.id == *id);
+                self.closing.extend(self.open.keys().filter(|id| !is_open(id)).cloned());
+                self.open.retain(|id, _| is_open(id));
                 ensure!(self, *turn_index == self.turn_index, format!("resumed in turn {turn_index}"));
                 if let Some(turn) = &mut self.turn {
                     turn.restored = true;
@@ -157,7 +161,7 @@ impl Grammar {
             | AgentEvent::QuestionResolved { id, path, .. }
                 if !path.is_empty() =>
             {
-                let was_open = self.open.remove(id).is_some();
+                let was_open = self.open.remove(id).is_some() || self.closing.remove(id);
                 ensure!(self, was_open, format!("question {id} is closed and was not open"));
             }
             AgentEvent::QuestionAsked { question } => {
@@ -176,7 +180,7 @@ impl Grammar {
                 }
             }
             AgentEvent::QuestionResolved { id, .. } => {
-                let was_open = self.open.remove(id).is_some();
+                let was_open = self.open.remove(id).is_some() || self.closing.remove(id);
                 ensure!(self, was_open, format!("question {id} is closed and was not open"));
             }
             AgentEvent::ToolApprovalRequested { id, call_id, .. } => {

@@ -96,8 +96,8 @@ struct Family {
 impl Family {
     fn live(self: &Rc<Self>) {
         let mut checkpoint = None;
-        for _ in 0..6 {
-            match self.life(checkpoint.take()) {
+        for life in 0..6 {
+            match self.life(checkpoint.take(), life < 5) {
                 Some(next) => checkpoint = Some(next),
                 None => return,
             }
@@ -106,7 +106,7 @@ impl Family {
     }
 
     /// Lives until the end, or until the process ends. Then returns the checkpoint.
-    fn life(self: &Rc<Self>, from: Option<String>) -> Option<String> {
+    fn life(self: &Rc<Self>, from: Option<String>, sleeps: bool) -> Option<String> {
         let (agent, context) = match &from {
             None => (Agent::new(self.config(0), Vec::new()), AgentRunContext::new("r", "s")),
             Some(text) => {
@@ -146,7 +146,7 @@ impl Family {
                     self.watch.borrow_mut().take(&event);
                     self.attend(&event);
                     let is_end = matches!(event, AgentEvent::AgentEnd { .. });
-                    if !is_end && self.dice.next() % 1_000 < self.sleeps {
+                    if sleeps && !is_end && self.dice.next() % 1_000 < self.sleeps {
                         return Some(self.sleep(&agent, run));
                     }
                 }

@@ -31,6 +31,8 @@ pub(super) struct Watch {
     /// What was open when the process ended.
     slept_with: Vec<String>,
     is_over: bool,
+    /// The runs that have told something in this life.
+    awake: BTreeSet<String>,
 }
 
 struct Asked {
@@ -38,11 +40,35 @@ struct Asked {
     path: Vec<String>,
     is_open: bool,
     answer: Option<bool>,
+    /// Whether it was told by an event, and not only in the list of a run that goes on.
+    is_told: bool,
+    /// Whether somebody answered before the process ended: then that answer counts, or one that is given now.
+    is_answered_before: bool,
+    /// Whether it was closed when the process ended, and nobody may have been told yet.
+    is_closing: bool,
+    /// Whether the agent that asked has closed it.
+    is_closed_inside: bool,
+}
+
+impl Asked {
+    fn new(kind: QuestionKind, path: &[String]) -> Self {
+        Asked {
+            kind,
+            path: path.to_vec(),
+            is_open: true,
+            answer: None,
+            is_told: false,
+            is_answered_before: false,
+            is_closing: false,
+            is_closed_inside: false,
+        }
+    }
 }
 
 impl Watch {
     pub(super) fn begin_life(&mut self) {
         self.count("lives");
+        self.awake.clear();
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -115,11 +141,19 @@ impl Watch {
             self.count("two deep");
         }
         match &event {
+            // The agent around it may not have told its own listeners yet.
+            AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => {
+                let asked = self.questions.get_mut(id);
+                asked.into_iter().for_each(|asked| asked.is_closed_inside = true);
+            }
             AgentEvent::ToolExecutionEnd { result, .. } => self.end_call(format!("{place}/{}", result.call_id)),
             AgentEvent::AgentStart { .. } if self.runs.values().filter(|run| run.is_running()).count() > 1 => {
                 self.count("at once");
             }
             _ => {}
+        }
+        if matches!(event, AgentEvent::AgentStart { .. } | AgentEvent::RunResumed { .. }) {
+            self.awake.insert(place.clone());
         }
         self.runs.entry(place).or_default().take(&event);
     }
@@ -129,6 +163,13 @@ impl Watch {
             let inside = asked.path.join("/");
             asked.is_open &= inside != call && !inside.starts_with(&format!("{call}/"));
         }
+        // Agents that have not gone on since the process ended are silent when nobody wants them any more.
+        let inside = format!("{call}/");
+        let awake = &self.awake;
+        self.runs.retain(|place, run| {
+            let is_inside = *place == call || place.starts_with(&inside);
+            !is_inside || awake.contains(place) || !run.is_running()
+        });
         self.ended.insert(call);
     }
 
@@ -141,9 +182,11 @@ impl Watch {
             (QuestionKind::Budget, false) => "asked for more inside",
             (_, false) => "asked by a tool inside",
         });
-        let asked = Asked { kind, path: path.to_vec(), is_open: true, answer: None };
-        let is_new = self.questions.insert(id.to_owned(), asked).is_none();
-        self.ensure(is_new, || format!("{id} is asked twice"));
+        let asked = self.questions.entry(id.to_owned()).or_insert_with(|| Asked::new(kind, path));
+        let was_told = std::mem::replace(&mut asked.is_told, true);
+        let is_same = (asked.kind, asked.path.as_slice()) == (kind, path);
+        self.ensure(!was_told, || format!("{id} is asked twice"));
+        self.ensure(is_same, || format!("{id} becomes another question"));
     }
 
     fn resolved(&mut self, id: &str, is_positive: bool, by: DecisionSource) {
@@ -151,11 +194,13 @@ impl Watch {
             // A rule decides without asking.
             return self.ensure(by == DecisionSource::Rule, || format!("{id} is closed and was never asked"));
         };
-        let (was_open, answer) = (std::mem::take(&mut asked.is_open), asked.answer);
+        let was_open = std::mem::take(&mut asked.is_open) | std::mem::take(&mut asked.is_closing);
+        let answer = asked.answer;
+        let is_free = asked.is_answered_before;
         self.ensure(was_open, || format!("{id} is closed twice"));
         if by == DecisionSource::Command {
             self.count("answered");
-            self.ensure(answer == Some(is_positive), || {
+            self.ensure(is_free || answer == Some(is_positive), || {
                 format!("{id} is closed with {is_positive}, and the answer was {answer:?}")
             });
         }
@@ -164,15 +209,20 @@ impl Watch {
     fn resumed(&mut self, open: &[Question]) {
         for id in std::mem::take(&mut self.slept_with) {
             let is_open = open.iter().any(|question| question.id == id);
-            self.ensure(is_open, || format!("the question {id} is lost"));
+            let asked = self.questions.get(&id);
+            let is_answered = asked.is_some_and(|asked| asked.answer.is_some() || asked.is_closed_inside);
+            self.ensure(is_open || is_answered, || format!("the question {id} is lost"));
             self.count("outlived a process");
         }
         for (id, asked) in &mut self.questions {
-            asked.is_open = false;
+            // What was answered is closed, though nobody was told yet; what a tool asked is gone with it.
+            asked.is_answered_before |= asked.answer.is_some();
             asked.answer = None;
+            asked.is_closing = std::mem::take(&mut asked.is_open);
             let still = open.iter().find(|question| question.id == *id);
             if let Some(question) = still {
                 asked.is_open = true;
+                asked.is_closing = false;
                 if (question.kind, &question.path) != (asked.kind, &asked.path) {
                     self.faults.push(format!("the question {id} has become another: {question:?}"));
                 }
@@ -180,8 +230,7 @@ impl Watch {
         }
         for question in open {
             let Question { id, kind, path, .. } = question;
-            let asked = Asked { kind: *kind, path: path.clone(), is_open: true, answer: None };
-            self.questions.entry(id.clone()).or_insert(asked);
+            self.questions.entry(id.clone()).or_insert_with(|| Asked::new(*kind, path));
         }
     }
 
@@ -195,9 +244,14 @@ impl Watch {
         self.questions.get(id).is_some_and(|asked| asked.is_open && asked.answer.is_none())
     }
 
+    /// Whether somebody has answered it in an earlier life.
+    pub(super) fn is_answered_before(&self, id: &str) -> bool {
+        self.questions.get(id).is_some_and(|asked| asked.is_answered_before)
+    }
+
     /// Somebody has answered; the agent said whether it counts.
     pub(super) fn answer(&mut self, id: &str, is_positive: bool, counts: bool, was_open: bool) {
-        self.ensure(counts == was_open, || {
+        self.ensure(counts == was_open || self.is_answered_before(id), || {
             format!("an answer to {id} counts: {counts}, and it was open: {was_open}")
         });
         if let Some(asked) = self.questions.get_mut(id).filter(|_| counts) {
