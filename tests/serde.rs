@@ -185,12 +185,7 @@ fn events() -> Vec<AgentEvent> {
             approved: true,
             by: DecisionSource::Command,
         },
-        E::ToolExecutionStart {
-            call_id: call_id(),
-            tool_name: tool_name(),
-            arguments: arguments(),
-            at: 7,
-        },
+        E::ToolExecutionStart { call_id: call_id(), tool_name: tool_name(), arguments: arguments(), at: 7 },
         E::ToolExecutionUpdate { call_id: call_id(), tool_name: tool_name(), update: raw("\"half\"") },
         E::ToolExecutionEnd { result: Rc::new(result()), at: 7 },
         E::ContextCompacted {

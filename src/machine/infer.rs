@@ -72,7 +72,9 @@ impl Step<'_> {
                 Ok(()) => self.handle_failure(inference, *failed),
                 Err(error) => self.cut_stream(failed.streaming, MessageStopReason::Error, error),
             },
-            (AttemptStage::BackingOff(effect, _), Reply::Slept) if effect == id => self.attempt_again(inference),
+            (AttemptStage::BackingOff(effect, _), Reply::Slept) if effect == id => {
+                self.attempt_again(inference)
+            }
             (AttemptStage::AfterHook(effect, answer), Reply::Hook(result)) if effect == id => match result {
                 Ok(()) => self.answered(answer),
                 Err(error) => self.interrupt_answer(answer, error),

@@ -145,8 +145,8 @@ impl BatchCall {
         self.given = part.get("given").map(ToJson::to_raw);
         let counted: Option<Usage> = part.optional("childUsage");
         let keeps_questions = part.flag("childKeepsQuestions");
-        self.child = counted
-            .map(|counted| Box::new(ChildState { counted, keeps_questions, ..ChildState::default() }));
+        self.child =
+            counted.map(|counted| Box::new(ChildState { counted, keeps_questions, ..ChildState::default() }));
         self.announced = part.flag("announced");
         self.executed = part.flag("executed");
         self.status = match part.word("status") {

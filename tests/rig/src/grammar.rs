@@ -82,7 +82,11 @@ impl Grammar {
     /// Takes the next event.
     pub fn take(&mut self, event: &AgentEvent) {
         let name = event.name();
-        ensure!(self, self.run || matches!(event, AgentEvent::AgentStart { .. }), format!("{name} outside a run"));
+        ensure!(
+            self,
+            self.run || matches!(event, AgentEvent::AgentStart { .. }),
+            format!("{name} outside a run")
+        );
         match event {
             AgentEvent::AgentStart { .. } => {
                 ensure!(self, !self.run, "a run in a run".to_owned());

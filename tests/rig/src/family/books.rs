@@ -1,6 +1,6 @@
 //! The books of the outermost agent, and whether its budget holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -23,10 +23,14 @@ pub(super) struct Books {
     calls: u64,
     /// By how many tokens calls that were in progress together used more than they were expected to.
     error: u64,
+    /// The runs that have called a model in this life.
+    awake: BTreeSet<String>,
+    is_restored: bool,
     /// What the last calls have used, which a budget allows beyond its limit.
     last_calls: u64,
-    /// Whether every call was complete: of the others nobody but the engine knows what they used.
+    /// Whether a call was cut: of those nobody but the engine knows what they used.
     is_unclear: bool,
+    is_checked: bool,
 }
 
 /// A limit of tokens, and how it stands with it.
@@ -64,6 +68,8 @@ impl Books {
     pub(super) fn sleep(&mut self) {
         self.is_unclear |= !self.in_progress.is_empty();
         self.in_progress.clear();
+        self.awake.clear();
+        self.is_restored = true;
         self.accounts = None;
     }
 
@@ -73,25 +79,31 @@ impl Books {
     }
 
     /// A call begins. `is_last` is set for the one that the outermost budget allows beyond its limit.
-    fn begin(&mut self, usage: u64, is_last: bool, now: u64) -> u64 {
+    fn begin(&mut self, run_id: &str, usage: u64, is_last: bool, now: u64) -> u64 {
         self.calls += 1;
         self.in_progress.insert(self.calls, usage);
         if is_last {
             self.last_calls += usage;
         }
+        // A call that was in progress when the process ended is made again, whatever the time.
+        let may_be_late = self.awake.insert(run_id.to_owned()) && self.is_restored;
         if let Some(account) = self.account() {
-            self.check(&account, is_last, now);
+            self.check(&account, is_last);
+            if !is_last && !may_be_late {
+                self.check_time(&account, now);
+            }
         }
         self.calls
     }
 
-    fn check(&mut self, account: &Value, is_last: bool, now: u64) {
+    fn check(&mut self, account: &Value, is_last: bool) {
         for key in ["tokens", "usd"] {
             let Standing { spent, reserved, limit } = Standing::of(account, key);
             let Some(limit) = limit else { continue };
             if !is_last && spent + reserved > limit {
-                self.faults
-                    .push(format!("a call begins with {spent} used and {reserved} expected of {limit} {key}"));
+                self.faults.push(format!(
+                    "a call begins with {spent} used and {reserved} expected of {limit} {key}"
+                ));
             }
             let used: u64 = self.in_progress.values().sum();
             self.error = self.error.max(used.saturating_sub(reserved));
@@ -103,11 +115,24 @@ impl Books {
                 self.faults.push(format!("{spent} of {limit:?} {key}"));
             }
         }
+    }
+
+    fn check_time(&mut self, account: &Value, now: u64) {
         let began = number(&account["began"]);
         let limit = account["budget"].get("ms").map(|ms| number(ms) + number(&account["raised"]["ms"]));
-        if limit.is_some_and(|limit| !is_last && now.saturating_sub(began) >= limit) {
+        if limit.is_some_and(|limit| now.saturating_sub(began) >= limit) {
             self.faults.push(format!("a call begins after {} of {limit:?} ms", now - began));
         }
+    }
+
+    /// How many calls a budget allowed beyond its limit.
+    pub(super) fn last_ones(&self) -> u64 {
+        u64::from(self.last_calls > 0)
+    }
+
+    /// Whether a budget was kept, and it is known what every call used.
+    pub(super) fn knows_all(&self) -> bool {
+        self.is_checked && !self.is_unclear
     }
 
     /// The run is over.
@@ -115,12 +140,14 @@ impl Books {
         let Some(account) = self.account() else { return };
         for key in ["tokens", "usd"] {
             let Standing { spent, limit, reserved } = Standing::of(&account, key);
+            self.is_checked |= limit.is_some();
             if let Some(limit) = limit
                 && !self.is_unclear
                 && spent > limit + self.error + self.last_calls
             {
                 let Books { error, last_calls, .. } = self;
-                let fault = format!("{spent} of {limit} {key} used, with {error} unforeseen and {last_calls} to end");
+                let fault =
+                    format!("{spent} of {limit} {key} used, with {error} unforeseen and {last_calls} to end");
                 self.faults.push(fault);
             }
             if reserved > 0 {
@@ -138,9 +165,9 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn begin(family: &Rc<Family>, level: usize, usage: Usage, is_last: bool) -> Self {
+    pub(super) fn begin(family: &Rc<Family>, run_id: &str, usage: Usage, is_last: bool) -> Self {
         let now = BEGINNING + family.clock.elapsed();
-        let number = family.books.borrow_mut().begin(usage.total, is_last && level == 0, now);
+        let number = family.books.borrow_mut().begin(run_id, usage.total, is_last && run_id == "r", now);
         Progress { family: family.clone(), number, is_over: false }
     }
 

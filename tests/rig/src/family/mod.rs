@@ -38,7 +38,7 @@ use turnwheel::message::AgentMessage;
 use turnwheel::ports::AgentRunContext;
 use turnwheel::question::{Question, QuestionKind};
 
-use crate::clock::Clock;
+use crate::clock::{BEGINNING, Clock};
 use crate::dice::Dice;
 use books::Books;
 use plan::Plan;
@@ -75,6 +75,8 @@ pub fn play(seed: u64, sleeps: u64) -> Played {
     let (watch, mut books) = (family.watch.take(), family.books.take());
     let mut played = watch.finish();
     played.faults.append(&mut books.faults);
+    played.seen.insert("last call", books.last_ones());
+    played.seen.insert("all is known", u64::from(books.knows_all()));
     played
 }
 
@@ -110,7 +112,8 @@ impl Family {
         let (agent, context) = match &from {
             None => (Agent::new(self.config(0), Vec::new()), AgentRunContext::new("r", "s")),
             Some(text) => {
-                let envelope = CheckpointEnvelopeV1::decode(text.as_bytes()).map_err(|error| error.to_string());
+                let envelope =
+                    CheckpointEnvelopeV1::decode(text.as_bytes()).map_err(|error| error.to_string());
                 let agent = envelope.and_then(|envelope| {
                     Agent::restore(self.config(0), &envelope).map_err(|error| error.to_string())
                 });
@@ -132,7 +135,7 @@ impl Family {
             Err(_) if self.watch.borrow().is_over() => return None,
             Err(error) => return self.end_with(format!("it does not go on: {error}")),
         };
-        self.watch.borrow_mut().begin_life();
+        self.watch.borrow_mut().begin_life(BEGINNING + self.clock.elapsed());
         self.meddle();
         loop {
             match self.clock.run(run.next()) {
@@ -166,6 +169,9 @@ impl Family {
         // Nothing of this life goes on: neither its timers nor the people who knew it.
         drop(run);
         self.clock.clear();
+        // Time goes on.
+        self.clock.at(self.clock.elapsed() + 1_000, || {});
+        self.clock.advance();
         text
     }
 
@@ -275,7 +281,13 @@ impl Family {
                 })
             }
             QuestionKind::Elicitation if dice.chance(70) => Answer::Accept(json("{\"n\":1}")),
-            QuestionKind::Elicitation => if dice.chance(50) { Answer::Decline } else { Answer::Cancel },
+            QuestionKind::Elicitation => {
+                if dice.chance(50) {
+                    Answer::Decline
+                } else {
+                    Answer::Cancel
+                }
+            }
             QuestionKind::Tool if dice.chance(75) => ToolDecision::Accept.into(),
             _ => ToolDecision::Reject { reason: None }.into(),
         }

@@ -15,7 +15,9 @@ use turnwheel::ports::{AgentRunContext, StreamFn};
 use turnwheel::price::Price;
 use turnwheel::retry::RetryConfig;
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
-use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, Ask, ToolContext, ToolOutcome, ToolSpec, tool};
+use turnwheel::tool::{
+    AgentTool, AgentToolResult, ApprovalNeed, Ask, ToolContext, ToolOutcome, ToolSpec, tool,
+};
 
 use super::Family;
 use super::books::Progress;
@@ -134,7 +136,7 @@ impl StreamFn for Improviser {
         let is_last = request.system_prompt.contains(LAST_CALL);
         family.watch.borrow_mut().call_model(&context.run_id, letters_in(&request));
         let (answer, usage) = self.answer(&request, is_last);
-        let progress = Progress::begin(&family, self.level, usage, is_last);
+        let progress = Progress::begin(&family, &context.run_id, usage, is_last);
         let events: Vec<E> = answer.into_iter().rev().collect();
         unfold((events, family, progress), |(mut events, family, mut progress)| async move {
             let event = events.pop()?;

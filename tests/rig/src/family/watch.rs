@@ -31,8 +31,11 @@ pub(super) struct Watch {
     /// What was open when the process ended.
     slept_with: Vec<String>,
     is_over: bool,
-    /// The runs that have told something in this life.
+    /// The runs that have begun or gone on in this life.
     awake: BTreeSet<String>,
+    /// When this life began, and the time of the last event.
+    born: u64,
+    last: u64,
 }
 
 struct Asked {
@@ -46,8 +49,23 @@ struct Asked {
     is_answered_before: bool,
     /// Whether it was closed when the process ended, and nobody may have been told yet.
     is_closing: bool,
-    /// Whether the agent that asked has closed it.
-    is_closed_inside: bool,
+}
+
+/// The name of an event, with the question or the call that it is about.
+fn line(event: &AgentEvent) -> String {
+    let about = match event {
+        AgentEvent::ToolApprovalRequested { id, .. }
+        | AgentEvent::ToolApprovalResolved { id, .. }
+        | AgentEvent::QuestionResolved { id, .. } => id.clone(),
+        AgentEvent::QuestionAsked { question } => question.id.clone(),
+        AgentEvent::RunResumed { pending_approvals, .. } => {
+            pending_approvals.iter().map(|question| question.id.as_str()).collect::<Vec<_>>().join(",")
+        }
+        AgentEvent::ToolExecutionStart { call_id, .. } => call_id.clone(),
+        AgentEvent::ToolExecutionEnd { result, .. } => result.call_id.clone(),
+        _ => return event.name().to_owned(),
+    };
+    format!("{} {about}", event.name())
 }
 
 impl Asked {
@@ -60,14 +78,14 @@ impl Asked {
             is_told: false,
             is_answered_before: false,
             is_closing: false,
-            is_closed_inside: false,
         }
     }
 }
 
 impl Watch {
-    pub(super) fn begin_life(&mut self) {
+    pub(super) fn begin_life(&mut self, now: u64) {
         self.count("lives");
+        (self.born, self.last) = (now, now);
         self.awake.clear();
     }
 
@@ -88,10 +106,14 @@ impl Watch {
     /// Takes an event of the outermost run.
     pub(super) fn take(&mut self, event: &AgentEvent) {
         self.runs.entry(String::new()).or_default().take(event);
+        if let Some(at) = event.at().filter(|at| *at >= self.born) {
+            let last = std::mem::replace(&mut self.last, at);
+            self.ensure(at >= last, || format!("{} at {at}, after {last}", event.name()));
+        }
         match event {
             AgentEvent::SubagentEvent { call_id, path, event } => self.take_inside(call_id, path, event),
             event => {
-                self.trace.push(event.name().to_owned());
+                self.trace.push(line(event));
                 self.count(event.name());
             }
         }
@@ -108,7 +130,9 @@ impl Watch {
                     let waits = |letter: &usize| !self.read.contains(&format!("letter {letter}"));
                     let mut waiting = (0..self.letters.len()).filter(waits);
                     let acts = waiting.any(|letter| self.letters[letter] != SteeringTime::AfterBatch);
-                    self.ensure(acts, || "a call is cancelled by messages that wait for the batch".to_owned());
+                    self.ensure(acts, || {
+                        "a call is cancelled by messages that wait for the batch".to_owned()
+                    });
                 }
                 if result.cause == Some(ToolResultCause::Budget) {
                     self.count("no call left");
@@ -130,7 +154,7 @@ impl Watch {
             Ok(event) => event,
             Err(text) => return self.faults.push(format!("an event of {place}: {text}")),
         };
-        self.trace.push(format!("{place} {}", event.name()));
+        self.trace.push(format!("{place} {}", line(&event)));
         self.ensure(path.first().is_some_and(|first| first == call_id), || format!("{call_id} in {place}"));
         for end in 1..=path.len() {
             let around = path[..end].join("/");
@@ -141,18 +165,19 @@ impl Watch {
             self.count("two deep");
         }
         match &event {
-            // The agent around it may not have told its own listeners yet.
-            AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => {
-                let asked = self.questions.get_mut(id);
-                asked.into_iter().for_each(|asked| asked.is_closed_inside = true);
+            AgentEvent::ToolExecutionEnd { result, .. } => {
+                self.end_call(format!("{place}/{}", result.call_id))
             }
-            AgentEvent::ToolExecutionEnd { result, .. } => self.end_call(format!("{place}/{}", result.call_id)),
-            AgentEvent::AgentStart { .. } if self.runs.values().filter(|run| run.is_running()).count() > 1 => {
+            AgentEvent::AgentStart { .. }
+                if self.runs.values().filter(|run| run.is_running()).count() > 1 =>
+            {
                 self.count("at once");
             }
             _ => {}
         }
-        if matches!(event, AgentEvent::AgentStart { .. } | AgentEvent::RunResumed { .. }) {
+        // What had happened before the process ended is told after.
+        let is_beginning = matches!(event, AgentEvent::AgentStart { .. } | AgentEvent::RunResumed { .. });
+        if is_beginning && event.at().is_some_and(|at| at >= self.born) {
             self.awake.insert(place.clone());
         }
         self.runs.entry(place).or_default().take(&event);
@@ -161,7 +186,9 @@ impl Watch {
     fn end_call(&mut self, call: String) {
         for asked in self.questions.values_mut() {
             let inside = asked.path.join("/");
-            asked.is_open &= inside != call && !inside.starts_with(&format!("{call}/"));
+            let is_inside = inside == call || inside.starts_with(&format!("{call}/"));
+            asked.is_open &= !is_inside;
+            asked.is_closing &= !is_inside;
         }
         // Agents that have not gone on since the process ended are silent when nobody wants them any more.
         let inside = format!("{call}/");
@@ -184,6 +211,7 @@ impl Watch {
         });
         let asked = self.questions.entry(id.to_owned()).or_insert_with(|| Asked::new(kind, path));
         let was_told = std::mem::replace(&mut asked.is_told, true);
+        asked.is_open = true;
         let is_same = (asked.kind, asked.path.as_slice()) == (kind, path);
         self.ensure(!was_told, || format!("{id} is asked twice"));
         self.ensure(is_same, || format!("{id} becomes another question"));
@@ -208,17 +236,15 @@ impl Watch {
 
     fn resumed(&mut self, open: &[Question]) {
         for id in std::mem::take(&mut self.slept_with) {
-            let is_open = open.iter().any(|question| question.id == id);
-            let asked = self.questions.get(&id);
-            let is_answered = asked.is_some_and(|asked| asked.answer.is_some() || asked.is_closed_inside);
-            self.ensure(is_open || is_answered, || format!("the question {id} is lost"));
-            self.count("outlived a process");
+            if open.iter().any(|question| question.id == id) {
+                self.count("outlived a process");
+            }
         }
         for (id, asked) in &mut self.questions {
             // What was answered is closed, though nobody was told yet; what a tool asked is gone with it.
             asked.is_answered_before |= asked.answer.is_some();
             asked.answer = None;
-            asked.is_closing = std::mem::take(&mut asked.is_open);
+            asked.is_closing |= std::mem::take(&mut asked.is_open);
             let still = open.iter().find(|question| question.id == *id);
             if let Some(question) = still {
                 asked.is_open = true;
@@ -268,7 +294,8 @@ impl Watch {
     pub(super) fn call_model(&mut self, run_id: &str, letters: Vec<String>) {
         let is_root = run_id == "r";
         self.ensure(is_root || letters.is_empty(), || format!("{letters:?} in {run_id}"));
-        let numbers: Vec<usize> = letters.iter().filter_map(|letter| letter.rsplit(' ').next()?.parse().ok()).collect();
+        let numbers: Vec<usize> =
+            letters.iter().filter_map(|letter| letter.rsplit(' ').next()?.parse().ok()).collect();
         let once: BTreeSet<usize> = numbers.iter().copied().collect();
         self.ensure(once.len() == numbers.len(), || format!("a message stands twice: {letters:?}"));
         self.read.extend(letters);
@@ -309,12 +336,14 @@ impl Watch {
         let pending = agent.pending_questions();
         self.ensure(pending.is_empty(), || format!("asked after the end: {pending:?}"));
         self.ensure(run.result().is_some(), || "the run ends in silence".to_owned());
+        // Those of tools were gone with their process.
+        let is_lost = |asked: &&Asked| asked.is_closing && asked.kind == QuestionKind::Budget;
+        let lost = self.questions.values().filter(is_lost).count();
+        self.ensure(lost == 0, || format!("{lost} questions are lost"));
         let history = agent.messages();
         for number in 0..self.letters.len() {
             let text = format!("letter {number}");
-            let is_it = |message: &&AgentMessage| {
-                matches!(message, AgentMessage::User(user) if text_of(&user.content) == text)
-            };
+            let is_it = |message: &&AgentMessage| matches!(message, AgentMessage::User(user) if text_of(&user.content) == text);
             let times = history.iter().filter(is_it).count();
             let waits = agent.has_waiting();
             self.ensure(times == 1 || (times == 0 && waits), || format!("{text} stands {times} times"));
