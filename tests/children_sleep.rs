@@ -36,9 +36,11 @@ const USED: u64 = 15;
 struct World {
     clock: Clock,
     ids: Cell<u64>,
+    /// How many events were heard.
+    heard: Cell<usize>,
     /// What the tools did.
     done: RefCell<Vec<String>>,
-    /// The ids of the questions for more, and whether a budget was raised.
+    /// The ids of the questions, and whether a budget was raised.
     asked: RefCell<BTreeSet<String>>,
     is_raised: Cell<bool>,
     /// The calls that have begun, with their paths.
@@ -68,11 +70,7 @@ fn planned(plan: fn(&str) -> Vec<E>) -> Model {
 }
 
 impl World {
-    fn config(
-        self: &Rc<Self>,
-        plan: fn(&str) -> Vec<E>,
-        tools: Vec<Rc<dyn AgentTool>>,
-    ) -> AgentLoopConfig {
+    fn config(self: &Rc<Self>, plan: fn(&str) -> Vec<E>, tools: Vec<Rc<dyn AgentTool>>) -> AgentLoopConfig {
         let mut config = config(&self.clock, planned(plan), tools);
         let world = self.clone();
         config.rules.new_id = Rc::new(move || {
@@ -99,8 +97,7 @@ impl World {
             let plan = |prompt: &str| calls(&[("k", "leaf", &format!(r#"{{"prompt":"{prompt}"}}"#))]);
             world.config(plan, vec![Rc::new(leaf)])
         });
-        let plan =
-            |_: &str| calls(&[("c1", "mid", r#"{"prompt":"a"}"#), ("c2", "mid", r#"{"prompt":"b"}"#)]);
+        let plan = |_: &str| calls(&[("c1", "mid", r#"{"prompt":"a"}"#), ("c2", "mid", r#"{"prompt":"b"}"#)]);
         let mut config = self.config(plan, vec![Rc::new(mid)]);
         config.rules.budget = Some(budget);
         config
@@ -108,8 +105,7 @@ impl World {
 
     /// Must be approved. A call whose start was announced may not have begun.
     fn work(self: &Rc<Self>) -> Rc<dyn AgentTool> {
-        let spec =
-            ToolSpec { requires_approval: ApprovalNeed::Always, idempotent: true, ..spec("work") };
+        let spec = ToolSpec { requires_approval: ApprovalNeed::Always, idempotent: true, ..spec("work") };
         self.tool(spec, false)
     }
 
@@ -151,20 +147,21 @@ impl World {
                 if question.kind == QuestionKind::Budget && is_new {
                     assert!(!self.is_raised.get(), "a budget that was raised is asked about again");
                 }
-                if answers {
+                // It may be told after the list of a run that goes on.
+                if answers && is_new {
                     self.answer(agent, &question.id, question.kind);
                 }
             }
-            AgentEvent::ToolApprovalRequested { id, .. } if answers => {
-                self.answer(agent, id, QuestionKind::Tool);
+            AgentEvent::ToolApprovalRequested { id, .. } => {
+                let is_new = self.asked.borrow_mut().insert(id.clone());
+                if answers && is_new {
+                    self.answer(agent, id, QuestionKind::Tool);
+                }
             }
             AgentEvent::RunResumed { pending_approvals, .. } if answers => {
                 for question in pending_approvals {
                     self.asked.borrow_mut().insert(question.id.clone());
-                    // It may have been answered before.
-                    if agent.pending_questions().iter().any(|open| open.id == question.id) {
-                        agent.resolve(&question.id, self.yes(question.kind));
-                    }
+                    self.answer(agent, &question.id, question.kind);
                 }
             }
             AgentEvent::Budget { state: BudgetState::Raised, .. } => self.is_raised.set(true),
@@ -220,6 +217,7 @@ impl World {
         let mut stream: AgentStream = stream.unwrap();
         for _ in 0..until {
             let Ok(Some(event)) = self.clock.run(stream.next()) else { break };
+            self.heard.set(self.heard.get() + 1);
             self.hear(&agent, &event, answers);
         }
         match stream.result() {
@@ -239,6 +237,10 @@ fn sleep_everywhere(budget: Budget, check: impl Fn(&World, &AgentLoopResult, &st
                 Ok(_) => break,
                 Err(checkpoint) => checkpoint,
             };
+            // Where nobody answers, nothing happens after some time.
+            if world.heard.get() < kill {
+                break;
+            }
             // Once more, in the middle of going on.
             let second = world.live(world.root(budget), Some(&first), kill % 7, false);
             let checkpoint = match second {
@@ -254,10 +256,6 @@ fn sleep_everywhere(budget: Budget, check: impl Fn(&World, &AgentLoopResult, &st
                 Err(text) => panic!("{place}, it hangs\n{text}"),
             }
             count += 1;
-            // Where nobody answers, nothing happens after some time.
-            if count > 400 {
-                break;
-            }
         }
         assert!(count > 25, "{count}");
     }

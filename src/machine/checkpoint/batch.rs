@@ -125,6 +125,7 @@ impl BatchCall {
         let keeps = self.child.as_ref().is_some_and(|child| child.keeps_questions);
         object.optional("childKeepsQuestions", &keeps.then_some(true));
         object.optional("announced", &self.announced.then_some(true));
+        object.optional("counted", &self.counted.then_some(true));
         object.optional("result", &self.result.clone().filter(|_| uncommitted));
         object.end();
     }
@@ -148,6 +149,7 @@ impl BatchCall {
         self.child =
             counted.map(|counted| Box::new(ChildState { counted, keeps_questions, ..ChildState::default() }));
         self.announced = part.flag("announced");
+        self.counted = part.flag("counted");
         self.executed = part.flag("executed");
         self.status = match part.word("status") {
             "waiting" => CallStatus::Waiting,
