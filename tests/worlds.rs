@@ -49,7 +49,7 @@ fn no_world_hangs_a_run_breaks_the_grammar_or_leaves_a_call_without_its_result()
 
 #[test]
 fn families_keep_their_budgets_lose_no_question_and_do_nothing_twice() {
-    let (runs, mut seen) = (runs() * 3, BTreeMap::new());
+    let (runs, mut seen) = (runs() * 4, BTreeMap::new());
     for seed in 0..runs {
         let played = play_family(seed);
         for (what, count) in played.seen {
