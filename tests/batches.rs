@@ -583,7 +583,7 @@ fn unknown_and_invalid_calls_are_error_results_that_name_the_way_out() {
     // The stored calls can be sent to any provider; the event shows what the model wrote.
     assert!(stage.answer(1).tool_calls().all(|call| call.arguments.is_object()));
     let shown = stage.events.iter().find_map(|event| match event {
-        AgentEvent::MessageEnd { message } => Some(message.clone()),
+        AgentEvent::MessageEnd { message, .. } => Some(message.clone()),
         _ => None,
     });
     assert_eq!(shown.unwrap().tool_calls().nth(1).unwrap().arguments, raw("[1]"));

@@ -12,7 +12,7 @@ use turnwheel::agent::subagent::SubAgent;
 use turnwheel::budget::{Budget, BudgetScope, OnExceed};
 use turnwheel::cancel::CancelToken;
 use turnwheel::checkpoint::CheckpointEnvelopeV1;
-use turnwheel::config::{AgentLoopConfig, Model};
+use turnwheel::config::{AgentLoopConfig, Model, TurnOptions};
 use turnwheel::driver::AgentLoopResult;
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::{AgentEvent, BudgetKind, BudgetState, RunStopReason};
@@ -253,7 +253,7 @@ fn sub_agents_use_the_budget_of_the_agent_around_them() {
     assert!(inner.calls.get() > 3);
     assert_eq!(result.usage.total, u64::from(100 * (asked.calls.get() + inner.calls.get())), "counted once");
     let stopped = events.iter().any(|event| match event {
-        AgentEvent::ToolExecutionEnd { result } => result.text().contains("budget"),
+        AgentEvent::ToolExecutionEnd { result, .. } => result.text().contains("budget"),
         _ => false,
     });
     assert!(stopped, "the model is told why");
@@ -288,4 +288,31 @@ fn calls_over_the_budget_do_not_hold_up_those_behind_them() {
         })
         .collect();
     assert_eq!(causes, [None, Some(ToolResultCause::Budget), Some(ToolResultCause::Budget)]);
+}
+
+#[test]
+fn a_run_may_have_a_budget_of_its_own_which_its_checkpoint_keeps() {
+    let asked = Rc::new(Asked::default());
+    let agents = Budget { turns: Some(5), scope: BudgetScope::Agent, ..Budget::default() };
+    let own = TurnOptions {
+        // Whatever the scope says, it is the run's.
+        budget: Some(Budget { turns: Some(2), scope: BudgetScope::Agent, ..Budget::default() }),
+        ..TurnOptions::default()
+    };
+    for kill in 1..12 {
+        let agent = Agent::new(config(&asked, agents), Vec::new());
+        let run = |agent: &Agent| agent.prompt(vec!["Go.".into()], who(), CancelToken::new()).unwrap();
+        let mut first = run(&agent).with_options(own.clone()).unwrap();
+        let envelope = block_on(async {
+            for _ in 0..kill {
+                first.next().await;
+            }
+            first.checkpoint()
+        });
+        let again = Agent::restore(config(&asked, agents), &envelope).unwrap();
+        let goes_on = again.continue_run(who(), CancelToken::new()).unwrap();
+        assert_eq!(block_on(goes_on.finish()).turns, 2, "killed after {kill}");
+        // The next run has what is left of the agent's.
+        assert_eq!(block_on(run(&again).finish()).turns, 3, "killed after {kill}");
+    }
 }

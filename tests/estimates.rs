@@ -112,7 +112,7 @@ fn estimate(model: &str, events: Vec<E>) -> u64 {
     let mut run = agent.prompt(vec!["Go.".into()], who, CancelToken::new()).unwrap();
     block_on(async {
         while let Some(event) = run.next().await {
-            if let AgentEvent::MessageEnd { message } = event {
+            if let AgentEvent::MessageEnd { message, .. } = event {
                 assert!(message.usage.estimated);
                 return message.usage.output;
             }

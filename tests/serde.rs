@@ -130,12 +130,13 @@ fn events() -> Vec<AgentEvent> {
     let arguments = || raw(r#"{"zone":"UTC"}"#);
     let delta = |kind| E::MessageUpdate(Delta { content_index: 1, kind, text: "No".into() });
     vec![
-        E::AgentStart,
+        E::AgentStart { at: 7 },
         E::RunResumed {
             turn_index: 2,
             partial_message: Some(Rc::new(answer())),
             pending_approvals: vec![Question::about(call(), "q1".into(), 5)],
             running_tools: vec![call()],
+            at: 7,
         },
         E::AgentEnd {
             own_usage: None,
@@ -144,21 +145,29 @@ fn events() -> Vec<AgentEvent> {
             usage: usage(),
             turns: 3,
             error: Some(error()),
+            at: 7,
         },
-        E::TurnStart { turn_index: 0 },
+        E::TurnStart { turn_index: 0, at: 7 },
         E::TurnEnd {
             turn_index: 0,
             message: Some(Rc::new(answer())),
             tool_results: vec![Rc::new(result())],
             reason: TurnEndReason::SteeringInterrupt,
+            at: 7,
         },
-        E::TurnEnd { turn_index: 1, message: None, tool_results: vec![], reason: TurnEndReason::Aborted },
-        E::MessageStart,
+        E::TurnEnd {
+            turn_index: 1,
+            message: None,
+            tool_results: vec![],
+            reason: TurnEndReason::Aborted,
+            at: 7,
+        },
+        E::MessageStart { at: 7 },
         delta(DeltaKind::Text),
         delta(DeltaKind::Thinking),
         delta(DeltaKind::ToolCall { call_id: "a".into(), tool_name: "time".into() }),
         E::MessageReset { reason: "again".into() },
-        E::MessageEnd { message: Rc::new(answer()) },
+        E::MessageEnd { message: Rc::new(answer()), at: 7 },
         E::ToolCallsProposed { calls: vec![call()] },
         E::ToolApprovalRequested {
             path: vec!["k".to_owned()],
@@ -176,9 +185,9 @@ fn events() -> Vec<AgentEvent> {
             approved: true,
             by: DecisionSource::Command,
         },
-        E::ToolExecutionStart { call_id: call_id(), tool_name: tool_name(), arguments: arguments() },
+        E::ToolExecutionStart { call_id: call_id(), tool_name: tool_name(), arguments: arguments(), at: 7 },
         E::ToolExecutionUpdate { call_id: call_id(), tool_name: tool_name(), update: raw("\"half\"") },
-        E::ToolExecutionEnd { result: Rc::new(result()) },
+        E::ToolExecutionEnd { result: Rc::new(result()), at: 7 },
         E::ContextCompacted {
             report: CompactionReport {
                 text: "short".into(),
@@ -315,7 +324,7 @@ fn words_are_texts() {
 
 #[test]
 fn an_event_is_written_as_the_npm_package_gives_it() {
-    let end = AgentEvent::ToolExecutionEnd { result: Rc::new(result()) };
+    let end = AgentEvent::ToolExecutionEnd { result: Rc::new(result()), at: 8 };
     assert_eq!(
         serde_json::to_value(end).unwrap(),
         json!({
@@ -336,6 +345,7 @@ fn an_event_is_written_as_the_npm_package_gives_it() {
                 "timestamp": 7,
             },
             "isError": true,
+            "at": 8,
         })
     );
 }
@@ -346,11 +356,12 @@ fn a_serializer_of_objects_gets_objects() {
         call_id: "a".into(),
         tool_name: "t".into(),
         arguments: raw(r#"{"n":[1,-1,0.5,null,true]}"#),
+        at: 9,
     };
     assert_eq!(
         plain::noted(&start),
         [
-            "object of 4",
+            "object of 5",
             "\"type\"",
             "\"tool_execution_start\"",
             "\"callId\"",
@@ -366,6 +377,8 @@ fn a_serializer_of_objects_gets_objects() {
             "f64 0.5",
             "null",
             "true",
+            "\"at\"",
+            "u64 9",
         ]
     );
     events().iter().for_each(|event| assert!(plain::noted(event)[0].starts_with("object of")));

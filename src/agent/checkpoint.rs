@@ -152,7 +152,7 @@ impl Agent {
             let is_sub_agent = |tool: &str| {
                 config.rules.tools.iter().any(|spec| *spec.schema.name == *tool && spec.is_sub_agent)
             };
-            if state.running_tool(call_id).is_some_and(is_sub_agent) {
+            if state.running_tool(call_id).is_some_and(is_sub_agent) && !state.keeps_questions(call_id) {
                 questions_in(checkpoint.to_value(), &mut vec![call_id.to_owned()], &mut questions)?;
             }
         }
@@ -178,6 +178,9 @@ fn questions_in(
     questions
         .extend(state.questions().into_iter().map(|question| Question { path: path.clone(), ..question }));
     for (call_id, checkpoint) in state.waiting_children() {
+        if state.keeps_questions(call_id) {
+            continue;
+        }
         path.push(call_id.to_owned());
         questions_in(checkpoint.to_value(), path, questions)?;
         path.pop();

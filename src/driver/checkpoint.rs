@@ -92,6 +92,8 @@ impl AgentStream {
             if let Some((id, polled)) = self.round.take_held_end() {
                 self.take_polled(id, polled);
             }
+            // What agents inside the tools have told is told in their own checkpoints.
+            self.handle_progress();
         }
     }
 }

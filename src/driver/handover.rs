@@ -120,7 +120,7 @@ pub struct AgentLoopResult {
 impl AgentLoopResult {
     /// Reads the result from the end of a run.
     pub(super) fn of_end(event: &AgentEvent, state: &LoopState) -> Option<Self> {
-        let AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error } = event else {
+        let AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error, .. } = event else {
             return None;
         };
         let last = messages.iter().rev().find_map(|message| match message {

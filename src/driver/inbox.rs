@@ -36,8 +36,10 @@ impl Inbox {
     /// Declares that nothing more will be posted. A run that waits for a decision which only a command
     /// could bring is then stopped.
     pub fn close(&self) {
-        self.0.closed.set(true);
-        self.wake();
+        // Closed again, it must not wake a run that would close it once more.
+        if !self.0.closed.replace(true) {
+            self.wake();
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -1,5 +1,6 @@
 //! The open questions of a run, as its listeners know them.
 
+use crate::data::json::RawJson;
 use crate::words::event::AgentEvent;
 use crate::words::message::ToolCallBlock;
 use crate::words::question::{Question, QuestionKind};
@@ -35,8 +36,17 @@ impl OpenQuestions {
             AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => {
                 self.0.retain(|(question, _)| question.id != *id);
             }
+            // So also where an agent inside it had not gone on from a checkpoint when nobody wanted it any more.
+            AgentEvent::SubagentEvent { path, event, .. } if !self.0.is_empty() && is_end_of_call(event) => {
+                let event = event.to_value();
+                let Some(call_id) = event.text_at("callId") else { return };
+                self.0.retain(|(question, _)| {
+                    let inside = question.path.strip_prefix(path.as_slice());
+                    inside.and_then(<[String]>::first).is_none_or(|first| first != call_id)
+                });
+            }
             // Nothing inside a call that has its result is open.
-            AgentEvent::ToolExecutionEnd { result } => {
+            AgentEvent::ToolExecutionEnd { result, .. } => {
                 self.0.retain(|(question, _)| question.path.first() != Some(&result.call_id));
             }
             _ => {}
@@ -89,6 +99,10 @@ impl OpenQuestions {
         }
         counts
     }
+}
+
+fn is_end_of_call(event: &RawJson) -> bool {
+    event.as_str().starts_with("{\"type\":\"tool_execution_end\"")
 }
 
 fn is_about(question: &Question, call_id: &str) -> bool {

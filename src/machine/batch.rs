@@ -83,6 +83,8 @@ pub(crate) struct BatchCall {
     pub(crate) given: Option<RawJson>,
     /// Whether its start was announced before a checkpoint.
     pub(crate) announced: bool,
+    /// Whether the budgets have counted it.
+    pub(crate) counted: bool,
     /// Whether a tool ran, so that the hooks are called.
     pub(crate) executed: bool,
     /// Its tool's open questions.
@@ -135,6 +137,7 @@ pub(super) fn new_batch(answer: StoredAnswer) -> Batch {
             question: None,
             given: None,
             announced: false,
+            counted: false,
             executed: false,
             asks: Vec::new(),
             times_out: 0,

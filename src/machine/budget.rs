@@ -238,7 +238,9 @@ impl Step<'_> {
             if at < own {
                 self.warn(account);
             }
-            if let (None, Some(reached)) = (&found, account.exceeded_by(expected, self.now)) {
+            // The last call that its own budget allows must not use what those around it do not allow.
+            let is_open = matches!(found, None | Some((_, OnExceed::WrapUp)));
+            if let (true, Some(reached)) = (is_open, account.exceeded_by(expected, self.now)) {
                 let on_exceed = match account.on_exceed() {
                     OnExceed::WrapUp if at >= own => OnExceed::Stop,
                     on_exceed => on_exceed,

@@ -19,6 +19,8 @@ pub(crate) struct ChildState {
     pub(crate) counted: Usage,
     /// The open questions of it and of those inside it: the path of each, and its id.
     pub(crate) questions: Vec<(Vec<String>, String)>,
+    /// Whether what is asked inside is not asked here.
+    pub(crate) keeps_questions: bool,
 }
 
 /// The events of a sub-agent that say something to the run around it.
@@ -95,6 +97,13 @@ impl LoopState {
             .map(|(id, child)| (id.as_str(), child))
     }
 
+    /// Whether what the agent inside a call asks is not asked here.
+    pub(crate) fn keeps_questions(&self, call_id: &str) -> bool {
+        let Phase::Dispatching(batch) = &self.phase else { return false };
+        let call = batch.place_of(call_id).and_then(|place| batch.calls.get(place));
+        call.and_then(|call| call.child.as_ref()).is_some_and(|child| child.keeps_questions)
+    }
+
     /// Whether sub-agents that have not gone on yet have open questions.
     pub(crate) fn has_child_questions(&self) -> bool {
         !self.child_questions.is_empty()
@@ -138,6 +147,7 @@ fn take_event(call_id: &str, state: &mut ChildState, child: ChildEvent) -> (Usag
         _ => Usage::default(),
     };
     state.counted.add(&usage);
+    state.keeps_questions = keeps_questions;
     let mut question = None;
     let mut is_about_others = false;
     // Questions rise step by step: each agent says which it shares with the one around it.

@@ -36,6 +36,7 @@ impl Step<'_> {
             own_usage: self.state.own_usage(),
             turns: self.state.tally.turns,
             error,
+            at: self.now,
         };
         self.emit(event);
     }
@@ -138,14 +139,14 @@ impl Step<'_> {
         error: ErrorInfo,
     ) {
         if !self.state.turn.message_open {
-            self.emit(AgentEvent::MessageStart);
+            self.emit(AgentEvent::MessageStart { at: self.now });
         }
         let mut message = self.message(self.state.turn.model, content, &usage, stop_reason);
         message.error = Some(error.clone());
         let message = Rc::new(message);
         self.count(&message.usage);
         self.state.turn.message_open = false;
-        self.emit(AgentEvent::MessageEnd { message: message.clone() });
+        self.emit(AgentEvent::MessageEnd { message: message.clone(), at: self.now });
         let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(message.clone()));
         let results = self.answer_cut_calls(&message);

@@ -72,7 +72,9 @@ impl Step<'_> {
                 Ok(()) => self.handle_failure(inference, *failed),
                 Err(error) => self.cut_stream(failed.streaming, MessageStopReason::Error, error),
             },
-            (AttemptStage::BackingOff(effect, _), Reply::Slept) if effect == id => self.attempt(inference),
+            (AttemptStage::BackingOff(effect, _), Reply::Slept) if effect == id => {
+                self.attempt_again(inference)
+            }
             (AttemptStage::AfterHook(effect, answer), Reply::Hook(result)) if effect == id => match result {
                 Ok(()) => self.answered(answer),
                 Err(error) => self.interrupt_answer(answer, error),
@@ -201,7 +203,7 @@ impl Step<'_> {
         let (stored, own_arguments) = without_faults(&shown, &faults);
         self.count(&usage);
         self.state.turn.message_open = false;
-        self.emit(AgentEvent::MessageEnd { message: shown });
+        self.emit(AgentEvent::MessageEnd { message: shown, at: self.now });
         let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(stored.clone()));
         let answer = StoredAnswer { message: stored, place, faults, own_arguments };

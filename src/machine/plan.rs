@@ -95,7 +95,7 @@ impl Step<'_> {
             return;
         };
         let is_refused = self.state.spending.is_wrapping_up && !batch.is_answer;
-        if is_refused || !self.may_call_tool(call.announced) {
+        if is_refused || !self.may_call_tool(call.announced || call.counted) {
             self.settle(batch, place, ToolResultCause::Budget, "");
             if self.is_in_order() {
                 // The next call waits for its turn.
@@ -103,12 +103,14 @@ impl Step<'_> {
             }
             return;
         }
-        let Some(call) = batch.calls.get(place) else { return };
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        call.counted = true;
         batch.running += 1;
         let announce = (!call.announced).then(|| AgentEvent::ToolExecutionStart {
             call_id: call.block.call_id.clone(),
             tool_name: call.block.tool_name.clone(),
             arguments: call.arguments.clone(),
+            at: self.now,
         });
         if self.rules.hooks.before_tool_execution {
             let call = with_arguments(&call.block, &call.arguments);

@@ -51,6 +51,7 @@ impl Step<'_> {
             message: None,
             tool_results: Vec::new(),
             reason: TurnEndReason::Complete,
+            at: self.now,
         });
         self.end_run(reason, None);
     }

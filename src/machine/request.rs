@@ -206,6 +206,6 @@ impl Step<'_> {
         self.state.turn.message_open = true;
         self.state.tally.turns += 1;
         self.spend(&Amounts { turns: 1, ..Amounts::default() });
-        self.emit(AgentEvent::MessageStart);
+        self.emit(AgentEvent::MessageStart { at: self.now });
     }
 }

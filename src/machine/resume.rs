@@ -16,14 +16,19 @@ use super::step::Step;
 /// which is `run_resumed`. That event then describes the turn in which they begin.
 pub fn tell_first(unemitted: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
     let first = unemitted.iter().find_map(|event| match event {
-        AgentEvent::TurnStart { turn_index } | AgentEvent::TurnEnd { turn_index, .. } => Some(*turn_index),
+        AgentEvent::TurnStart { turn_index, .. } | AgentEvent::TurnEnd { turn_index, .. } => {
+            Some(*turn_index)
+        }
         _ => None,
     });
     let mut resumed = outputs.pop_front();
     if let Some(Output::Event(AgentEvent::RunResumed { turn_index, partial_message, .. })) = &mut resumed {
         *turn_index = first.unwrap_or(*turn_index);
         // Its pieces are still to be emitted.
-        if unemitted.iter().any(|e| matches!(e, AgentEvent::MessageStart | AgentEvent::MessageUpdate(_))) {
+        if unemitted
+            .iter()
+            .any(|e| matches!(e, AgentEvent::MessageStart { .. } | AgentEvent::MessageUpdate(_)))
+        {
             *partial_message = None;
         }
     }
@@ -80,6 +85,7 @@ impl Step<'_> {
             partial_message: self.partial_message(),
             pending_approvals: [self.state.questions(), self.state.child_questions.clone()].concat(),
             running_tools: running,
+            at: self.now,
         }
     }
 

@@ -143,6 +143,16 @@ impl Step<'_> {
         self.prepare(true);
     }
 
+    /// The delay is over. Time has passed, and others may have used what was left of the budgets.
+    pub(super) fn attempt_again(&mut self, inference: Box<Inference>) {
+        if self.is_out_of_budget(&Usage::default()) {
+            let code = inference.last_error.unwrap_or(ErrorKind::Network);
+            let error = ErrorInfo::new(code, "the budget has no room for another attempt");
+            return self.cut_message(MessageStopReason::Error, error);
+        }
+        self.attempt(inference);
+    }
+
     fn fall_back(&mut self, mut inference: Box<Inference>, streaming: Streaming, error: &ErrorInfo) {
         self.discard_answer(streaming, &error.message);
         inference.attempt = 1;

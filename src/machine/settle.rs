@@ -120,7 +120,7 @@ impl Step<'_> {
         if !asks.is_empty() {
             self.close_asks(asks);
         }
-        self.emit(AgentEvent::ToolExecutionEnd { result });
+        self.emit(AgentEvent::ToolExecutionEnd { result, at: self.now });
         self.call_after_hooks(batch);
     }
 

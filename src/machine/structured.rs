@@ -115,7 +115,7 @@ impl Step<'_> {
             let arguments = call.arguments.clone();
             match self.check_output(&schema, unwrap(&schema, &arguments)) {
                 Ok(output) => {
-                    self.emit(AgentEvent::ToolExecutionStart { call_id, tool_name, arguments });
+                    self.emit(AgentEvent::ToolExecutionStart { call_id, tool_name, arguments, at: self.now });
                     self.resolve(batch, place, AgentToolResult::text(output.as_str()), None);
                     self.state.structured.output = Some(output);
                 }

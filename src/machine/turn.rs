@@ -45,7 +45,7 @@ impl Step<'_> {
     }
 
     fn open_run(&mut self) {
-        self.emit(AgentEvent::AgentStart);
+        self.emit(AgentEvent::AgentStart { at: self.now });
         self.state.timing.began = self.now;
         self.begin_spending();
         if let Some(ms) = self.rules.timeouts.total {
@@ -68,7 +68,7 @@ impl Step<'_> {
 
     pub(super) fn open_turn(&mut self) {
         self.state.turn = Turn { open: true, fresh_from: Some(self.state.appended.seen), ..Turn::default() };
-        self.emit(AgentEvent::TurnStart { turn_index: self.state.tally.turn_index });
+        self.emit(AgentEvent::TurnStart { turn_index: self.state.tally.turn_index, at: self.now });
         self.append_pending();
     }
 
@@ -143,7 +143,7 @@ impl Step<'_> {
         self.state.appended.seen = self.state.appended.messages.len();
         let turn_index = self.state.tally.turn_index;
         self.state.tally.turn_index += 1;
-        self.emit(AgentEvent::TurnEnd { turn_index, message, tool_results, reason });
+        self.emit(AgentEvent::TurnEnd { turn_index, message, tool_results, reason, at: self.now });
     }
 
     fn flush_state(&mut self) {

@@ -84,7 +84,7 @@ impl Digest {
     /// Takes an event that comes by itself.
     pub(super) fn take_event(&mut self, event: &AgentEvent) {
         if self.is_needed() {
-            self.add(&event.to_json());
+            self.add(&what(event));
         }
     }
 
@@ -112,12 +112,12 @@ impl Digest {
             let name = |id: &EffectId| names.get(id).cloned().unwrap_or_else(|| number(*id));
             match output {
                 Output::Event(event) => {
-                    self.add(&event.to_json());
+                    self.add(&what(event));
                     words.push_str(event.name());
                 }
                 Output::Start { id, announce, .. } => {
                     if let Some(event) = announce {
-                        self.add(&event.to_json());
+                        self.add(&what(event));
                     }
                     words.push_str(&[">", &name(id)].concat());
                 }
@@ -152,6 +152,15 @@ impl Digest {
             _ => Ok(()),
         }
     }
+}
+
+/// What an event says, without the time: versions before this one told none.
+fn what(event: &AgentEvent) -> String {
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    event.write_what(&mut object);
+    object.end();
+    out
 }
 
 fn hex(hash: u64) -> String {

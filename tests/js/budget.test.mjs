@@ -1,6 +1,8 @@
 // Budgets in the package; tests/budget.rs has each kind.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RemoteAgent } from "../../pkg/remote.js";
+import { agentHandler } from "../../pkg/server.js";
 import { Agent, custom, misused, openai, readRun, subagent, testTool } from "./kit.mjs";
 
 /** A model that asks for `work` for ever; each answer uses 100 tokens. */
@@ -83,4 +85,37 @@ test("what is no budget is named", () => {
   misused(() => {
     unpriced.budget = /** @type {any} */ (5);
   }, /budget/);
+});
+
+test("a run may have a budget of its own, which its checkpoint keeps; clients may set it where the host says so", async () => {
+  const options = () => ({ model: tireless(), tools: [work], budget: { turns: 5, scope: "agent" } });
+  const agent = new Agent(options());
+  assert.equal((await agent.prompt("Go.", { budget: { turns: 2 } })).turns, 2);
+  assert.equal((await agent.prompt("Go.")).turns, 3, "the next has what is left of the agent's");
+  const first = new Agent(options());
+  let checkpoint;
+  first.subscribe((event) => {
+    if (event.type === "tool_execution_start") checkpoint ??= JSON.stringify(first.checkpoint());
+  });
+  await first.prompt("Go.", { budget: { turns: 2 } });
+  assert.equal((await Agent.restore(checkpoint, options()).continue()).turns, 2);
+
+  misused(() => agent.prompt("Go.", { budget: { warnAt: 2 } }), /`budget.warnAt` must be between 0 and 1/);
+  misused(() => agent.prompt("Go.", { budget: { scope: "agent" } }), /scope/);
+  misused(() => agent.prompt("Go.", { budget: { usd: 1 } }), /needs the price of model/);
+
+  const asking = new Agent({ model: tireless(), tools: [work] });
+  asking.subscribe((event) => event.type === "question_asked" && asking.resolve(event.id, { raise: { turns: 1 } }) && asking.abort());
+  const { all } = await readRun(asking.prompt("Go.", { budget: { turns: 1, onExceed: "ask" } }));
+  assert.equal(all("question_asked").length, 1);
+
+  for (const runOptions of /** @type {any[]} */ ([undefined, ["budget"]])) {
+    const host = new Agent({ model: tireless(), tools: [work], maxTurns: 3 });
+    const handler = agentHandler(host, { runOptions });
+    const client = new RemoteAgent({ url: "http://a.localhost/x", fetch: (url, init) => handler(new Request(url, init)) });
+    const { error, turns } = await client.prompt("Go.", { budget: { turns: 1 } });
+    if (runOptions) assert.equal(turns, 1);
+    else assert.match(error.message, /clients may not set `budget`; see the option `runOptions`/);
+    client[Symbol.dispose]?.();
+  }
 });

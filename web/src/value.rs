@@ -32,8 +32,8 @@ pub fn to_js<T: ToJson + ?Sized>(value: &T) -> JsValue {
 /// use turnwheel::AgentEvent;
 /// use turnwheel_web::event_to_js;
 ///
-/// let event = event_to_js(&AgentEvent::TurnStart { turn_index: 0 }, "run-1");
-/// // { type: "turn_start", turnIndex: 0, runId: "run-1" }
+/// let event = event_to_js(&AgentEvent::TurnStart { turn_index: 0, at: 1_700_000_000_000 }, "run-1");
+/// // { type: "turn_start", turnIndex: 0, at: 1700000000000, runId: "run-1" }
 /// ```
 pub fn event_to_js(event: &AgentEvent, run_id: &str) -> JsValue {
     let mut value = Value::parse(&event.to_json()).unwrap_or_default();

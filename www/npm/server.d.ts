@@ -61,8 +61,11 @@ export interface AgentHandlerOptions {
   caller?(request: Request): string | undefined | Promise<string | undefined>;
   /** Whether clients may send messages of the role `custom`: all, or those of certain kinds. Default: none. */
   customMessages?: boolean | string[];
-  /** What clients may set for a run that they start (`RemoteAgent.prompt(input, options)`). Default: nothing. */
-  runOptions?: ("metadata" | "streamOptions" | "activeTools" | "systemPrompt")[];
+  /**
+   * What clients may set for a run that they start (`RemoteAgent.prompt(input, options)`). Default: nothing. With `budget`, what a
+   * client sets counts in place of the agent's own budget, and may be more.
+   */
+  runOptions?: ("metadata" | "streamOptions" | "activeTools" | "systemPrompt" | "budget")[];
   /**
    * The kinds of questions that clients may answer with more than a no. Default: `tool` and `elicitation`; with `budget` they may
    * raise budgets.

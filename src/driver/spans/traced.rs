@@ -57,9 +57,9 @@ impl Spans {
     pub(in crate::driver) fn event(&mut self, event: &AgentEvent, config: &AgentLoopConfig) {
         let Some(run) = &self.run else { return };
         match event {
-            AgentEvent::MessageStart => self.chat = Some(chat(run, config)),
-            AgentEvent::MessageEnd { message } => end_chat(self.chat.take(), message),
-            AgentEvent::ToolExecutionEnd { result } => {
+            AgentEvent::MessageStart { .. } => self.chat = Some(chat(run, config)),
+            AgentEvent::MessageEnd { message, .. } => end_chat(self.chat.take(), message),
+            AgentEvent::ToolExecutionEnd { result, .. } => {
                 end_tool(self.tools.remove(&result.call_id), run, result)
             }
             AgentEvent::AgentEnd { stop_reason, usage, own_usage, error, .. } => {

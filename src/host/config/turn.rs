@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::{AgentLoopConfig, Model};
 use crate::data::json::{FromJson, ObjectWriter, Value};
 use crate::host::tool::{AgentTool, ToolSpec};
+use crate::rules::budget::{Budget, BudgetScope};
 use crate::rules::stream::{StreamOptions, ToolSchema};
 
 /// What holds for one run or one turn. What is not set here is as the agent has it.
@@ -30,12 +31,15 @@ pub struct TurnOptions {
     pub active_tools: Option<Vec<String>>,
     /// The system prompt.
     pub system_prompt: Option<Rc<str>>,
+    /// The budget of a run, whatever its scope says; a checkpoint has it.
+    pub budget: Option<Budget>,
 }
 
 impl TurnOptions {
     pub(crate) fn is_empty(&self) -> bool {
-        let TurnOptions { model, stream_options, active_tools, system_prompt } = self;
-        model.is_none() && stream_options.is_none() && active_tools.is_none() && system_prompt.is_none()
+        let TurnOptions { model, stream_options, active_tools, system_prompt, budget } = self;
+        let is_plain = stream_options.is_none() && active_tools.is_none() && system_prompt.is_none();
+        is_plain && model.is_none() && budget.is_none()
     }
 
     /// These options, and where they say nothing, the others.
@@ -48,15 +52,17 @@ impl TurnOptions {
             },
             active_tools: self.active_tools.or(others.active_tools),
             system_prompt: self.system_prompt.or(others.system_prompt),
+            budget: self.budget.or(others.budget),
         }
     }
 
-    /// What of these options counts if a checkpoint has them, whoever wrote it: which of the tools may be called, and what
-    /// `streamOptions` say of an answer. The system prompt and the request are the host's alone.
+    /// What of these options counts if a checkpoint has them, whoever wrote it: which of the tools may be called, what
+    /// `streamOptions` say of an answer, and the budget. The system prompt and the request are the host's alone.
     pub(crate) fn believable(self, tools: &[ToolSpec]) -> TurnOptions {
         let mut options = TurnOptions {
             stream_options: self.stream_options.map(without_request),
             active_tools: self.active_tools,
+            budget: self.budget,
             ..TurnOptions::default()
         };
         options.forget_tools_but(tools);
@@ -75,6 +81,7 @@ impl TurnOptions {
         let mut object = ObjectWriter::new(out);
         object.optional("streamOptions", &self.stream_options.clone().map(without_request));
         object.optional("activeTools", &self.active_tools);
+        object.optional("budget", &self.budget);
         object.end();
     }
 }
@@ -96,6 +103,7 @@ impl FromJson for TurnOptions {
             stream_options: value.get("streamOptions").map(StreamOptions::from_json).transpose()?,
             active_tools: value.get("activeTools").map(names),
             system_prompt: value.text_at("systemPrompt").map(Rc::from),
+            budget: value.get("budget").map(Budget::from_json).transpose()?,
         })
     }
 }
@@ -125,6 +133,9 @@ impl AgentLoopConfig {
         }
         if let Some(prompt) = &options.system_prompt {
             config.rules.system_prompt = prompt.clone();
+        }
+        if let Some(budget) = options.budget {
+            config.rules.budget = Some(Budget { scope: BudgetScope::Run, ..budget });
         }
         if let Some(names) = &options.active_tools {
             config.keep_tools(names)?;

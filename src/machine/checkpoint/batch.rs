@@ -122,7 +122,10 @@ impl BatchCall {
         }
         object.optional("given", &self.given);
         object.optional("childUsage", &self.child.as_ref().map(|child| child.counted));
+        let keeps = self.child.as_ref().is_some_and(|child| child.keeps_questions);
+        object.optional("childKeepsQuestions", &keeps.then_some(true));
         object.optional("announced", &self.announced.then_some(true));
+        object.optional("counted", &self.counted.then_some(true));
         object.optional("result", &self.result.clone().filter(|_| uncommitted));
         object.end();
     }
@@ -142,8 +145,11 @@ impl BatchCall {
         });
         self.given = part.get("given").map(ToJson::to_raw);
         let counted: Option<Usage> = part.optional("childUsage");
-        self.child = counted.map(|counted| Box::new(ChildState { counted, ..ChildState::default() }));
+        let keeps_questions = part.flag("childKeepsQuestions");
+        self.child =
+            counted.map(|counted| Box::new(ChildState { counted, keeps_questions, ..ChildState::default() }));
         self.announced = part.flag("announced");
+        self.counted = part.flag("counted");
         self.executed = part.flag("executed");
         self.status = match part.word("status") {
             "waiting" => CallStatus::Waiting,

@@ -29,11 +29,15 @@ use super::error::ErrorInfo;
 use super::message::{AgentMessage, AssistantMessage, LlmMessage, ToolCallBlock, ToolResultMessage, Usage};
 use super::question::{Question, QuestionKind};
 
-/// An event of a run. Cloning copies pointers, except for deltas.
+/// An event of a run. Cloning copies pointers, except for deltas. Those that begin or end something say when: see
+/// [`AgentEvent::at`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     /// The run begins.
-    AgentStart,
+    AgentStart {
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
     /// A run that was restored from a checkpoint continues. This event replaces `agent_start` and comes in
     /// the middle of whatever the run was doing; the events that follow connect to those before the
     /// checkpoint.
@@ -47,6 +51,8 @@ pub enum AgentEvent {
         /// Calls that were running. If the tool may run twice, the call runs again; the others get a result
         /// that says they were interrupted.
         running_tools: Vec<ToolCallBlock>,
+        /// When, in milliseconds since 1970.
+        at: u64,
     },
     /// The run is over. Nothing follows.
     AgentEnd {
@@ -62,11 +68,15 @@ pub enum AgentEvent {
         turns: u32,
         /// The error, if the stop reason is error or aborted.
         error: Option<ErrorInfo>,
+        /// When, in milliseconds since 1970.
+        at: u64,
     },
     /// A turn begins.
     TurnStart {
         /// The turn, counted from 0.
         turn_index: u32,
+        /// When, in milliseconds since 1970.
+        at: u64,
     },
     /// A turn is over.
     TurnEnd {
@@ -78,9 +88,14 @@ pub enum AgentEvent {
         tool_results: Vec<Rc<ToolResultMessage>>,
         /// Why the turn ended.
         reason: TurnEndReason,
+        /// When, in milliseconds since 1970.
+        at: u64,
     },
     /// The model has been called. Comes once per turn, regardless of the number of attempts.
-    MessageStart,
+    MessageStart {
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
     /// A piece of the answer.
     MessageUpdate(Delta),
     /// What was shown of the answer no longer counts; the answer starts again.
@@ -92,6 +107,8 @@ pub enum AgentEvent {
     MessageEnd {
         /// The message, as the model gave it.
         message: Rc<AssistantMessage>,
+        /// When, in milliseconds since 1970.
+        at: u64,
     },
     /// The model asks for tools.
     ToolCallsProposed {
@@ -156,6 +173,8 @@ pub enum AgentEvent {
         tool_name: String,
         /// The arguments that the tool receives.
         arguments: RawJson,
+        /// When, in milliseconds since 1970.
+        at: u64,
     },
     /// A tool reports progress.
     ToolExecutionUpdate {
@@ -170,6 +189,8 @@ pub enum AgentEvent {
     ToolExecutionEnd {
         /// The result.
         result: Rc<ToolResultMessage>,
+        /// When, in milliseconds since 1970.
+        at: u64,
     },
     /// The history has been compacted.
     ContextCompacted {
@@ -286,12 +307,12 @@ impl AgentEvent {
     /// Returns the name that JSON has in `type`.
     pub fn name(&self) -> &'static str {
         match self {
-            AgentEvent::AgentStart => "agent_start",
+            AgentEvent::AgentStart { .. } => "agent_start",
             AgentEvent::RunResumed { .. } => "run_resumed",
             AgentEvent::AgentEnd { .. } => "agent_end",
             AgentEvent::TurnStart { .. } => "turn_start",
             AgentEvent::TurnEnd { .. } => "turn_end",
-            AgentEvent::MessageStart => "message_start",
+            AgentEvent::MessageStart { .. } => "message_start",
             AgentEvent::MessageUpdate(_) => "message_update",
             AgentEvent::MessageReset { .. } => "message_reset",
             AgentEvent::MessageEnd { .. } => "message_end",

@@ -26,13 +26,15 @@ impl FromJson for AgentEvent {
 
 /// Reads what begins and ends: runs, turns, messages.
 fn run_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, String> {
+    let at = event.number("at");
     Ok(Some(match kind {
-        "agent_start" => AgentEvent::AgentStart,
+        "agent_start" => AgentEvent::AgentStart { at },
         "run_resumed" => AgentEvent::RunResumed {
             turn_index: event.index("turnIndex"),
             partial_message: event.maybe("partialMessage")?.map(Rc::new),
             pending_approvals: event.questions()?,
             running_tools: Vec::from_json(event.any("runningTools"))?,
+            at,
         },
         "agent_end" => AgentEvent::AgentEnd {
             messages: Vec::from_json(event.any("messages"))?,
@@ -41,19 +43,21 @@ fn run_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Strin
             own_usage: event.any("usage").get("own").map(Usage::from_json).transpose()?,
             turns: event.index("turns"),
             error: event.maybe("error")?,
+            at,
         },
-        "turn_start" => AgentEvent::TurnStart { turn_index: event.index("turnIndex") },
+        "turn_start" => AgentEvent::TurnStart { turn_index: event.index("turnIndex"), at },
         "turn_end" => AgentEvent::TurnEnd {
             turn_index: event.index("turnIndex"),
             message: event.maybe("message")?.map(Rc::new),
             tool_results: Vec::from_json(event.any("toolResults"))?.into_iter().map(Rc::new).collect(),
             reason: TurnEndReason::from_word(&event.text("reason")).unwrap_or(TurnEndReason::Error),
+            at,
         },
-        "message_start" => AgentEvent::MessageStart,
+        "message_start" => AgentEvent::MessageStart { at },
         "message_update" => AgentEvent::MessageUpdate(Delta::from_json(event.any("delta"))?),
         "message_reset" => AgentEvent::MessageReset { reason: event.text("reason") },
         "message_end" => {
-            AgentEvent::MessageEnd { message: Rc::new(FromJson::from_json(event.any("message"))?) }
+            AgentEvent::MessageEnd { message: Rc::new(FromJson::from_json(event.any("message"))?), at }
         }
         _ => return Ok(None),
     }))
@@ -92,15 +96,17 @@ fn tool_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Stri
             call_id: event.text("callId"),
             tool_name: event.text("toolName"),
             arguments: event.raw("arguments"),
+            at: event.number("at"),
         },
         "tool_execution_update" => AgentEvent::ToolExecutionUpdate {
             call_id: event.text("callId"),
             tool_name: event.text("toolName"),
             update: event.raw("update"),
         },
-        "tool_execution_end" => {
-            AgentEvent::ToolExecutionEnd { result: Rc::new(FromJson::from_json(event.any("result"))?) }
-        }
+        "tool_execution_end" => AgentEvent::ToolExecutionEnd {
+            result: Rc::new(FromJson::from_json(event.any("result"))?),
+            at: event.number("at"),
+        },
         _ => return Ok(None),
     }))
 }

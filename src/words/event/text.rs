@@ -1,4 +1,4 @@
-//! What an event adds to the text of the answer.
+//! What an event adds to the text of the answer, and when it happened.
 
 use super::AgentEvent;
 use super::DeltaKind;
@@ -9,6 +9,23 @@ impl AgentEvent {
     pub fn added_text(&self) -> Option<&str> {
         match self {
             AgentEvent::MessageUpdate(delta) if delta.kind == DeltaKind::Text => Some(&delta.text),
+            _ => None,
+        }
+    }
+
+    /// Returns when something began or ended, in milliseconds since 1970, by the clock of the run
+    /// ([`Timer::now`](crate::ports::Timer::now)); `None` for events that begin and end nothing.
+    pub fn at(&self) -> Option<u64> {
+        match self {
+            AgentEvent::AgentStart { at }
+            | AgentEvent::RunResumed { at, .. }
+            | AgentEvent::AgentEnd { at, .. }
+            | AgentEvent::TurnStart { at, .. }
+            | AgentEvent::TurnEnd { at, .. }
+            | AgentEvent::MessageStart { at }
+            | AgentEvent::MessageEnd { at, .. }
+            | AgentEvent::ToolExecutionStart { at, .. }
+            | AgentEvent::ToolExecutionEnd { at, .. } => Some(*at),
             _ => None,
         }
     }

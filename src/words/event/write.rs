@@ -10,27 +10,35 @@ use super::{AgentEvent, CompactionReport, write_amount};
 impl AgentEvent {
     /// Appends the members of the event's JSON object, `type` first.
     pub fn write_members(&self, object: &mut ObjectWriter<'_>) {
+        self.write_what(object);
+        object.optional("at", &self.at());
+    }
+
+    /// Appends the members but the time.
+    pub(crate) fn write_what(&self, object: &mut ObjectWriter<'_>) {
         object.field("type", self.name());
         match self {
-            AgentEvent::AgentStart | AgentEvent::MessageStart => {}
-            AgentEvent::RunResumed { turn_index, partial_message, pending_approvals, running_tools } => {
+            AgentEvent::AgentStart { .. } | AgentEvent::MessageStart { .. } => {}
+            AgentEvent::RunResumed {
+                turn_index, partial_message, pending_approvals, running_tools, ..
+            } => {
                 object.field("turnIndex", turn_index).optional("partialMessage", partial_message);
                 write_questions(pending_approvals, object);
                 object.field("runningTools", running_tools);
             }
-            AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error } => {
+            AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error, .. } => {
                 object.field("messages", messages).field("stopReason", stop_reason.as_str());
                 write_usage(usage, own_usage.as_ref(), object);
                 object.field("turns", turns).optional("error", error);
             }
-            AgentEvent::TurnStart { turn_index } => drop(object.field("turnIndex", turn_index)),
-            AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
+            AgentEvent::TurnStart { turn_index, .. } => drop(object.field("turnIndex", turn_index)),
+            AgentEvent::TurnEnd { turn_index, message, tool_results, reason, .. } => {
                 object.field("turnIndex", turn_index).field("message", message);
                 object.field("toolResults", tool_results).field("reason", reason.as_str());
             }
             AgentEvent::MessageUpdate(delta) => drop(object.field("delta", delta)),
             AgentEvent::MessageReset { reason } => drop(object.field("reason", reason)),
-            AgentEvent::MessageEnd { message } => drop(object.field("message", message)),
+            AgentEvent::MessageEnd { message, .. } => drop(object.field("message", message)),
             AgentEvent::ContextCompacted { report } => drop(object.field("report", report)),
             AgentEvent::BeforeLlmCall { system_prompt, messages, model } => {
                 object.field("systemPrompt", system_prompt);
@@ -80,7 +88,7 @@ impl AgentEvent {
                 object.field("arguments", arguments).field("askedAt", asked_at);
                 write_path(path, object);
             }
-            AgentEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
+            AgentEvent::ToolExecutionStart { call_id, tool_name, arguments, .. } => {
                 object.field("callId", call_id).field("toolName", tool_name).field("arguments", arguments);
             }
             AgentEvent::ToolApprovalResolved { id, call_id, tool_name, approved, by, path } => {
@@ -96,7 +104,7 @@ impl AgentEvent {
             AgentEvent::ToolExecutionUpdate { call_id, tool_name, update } => {
                 object.field("callId", call_id).field("toolName", tool_name).field("update", update);
             }
-            AgentEvent::ToolExecutionEnd { result } => {
+            AgentEvent::ToolExecutionEnd { result, .. } => {
                 object.field("callId", &result.call_id).field("toolName", &result.tool_name);
                 object.field("result", result).field("isError", &result.is_error);
             }

@@ -42,6 +42,8 @@ pub struct Grammar {
     questions: BTreeSet<String>,
     /// The open questions that are not about calls of the run itself, each with the call inside which it was asked.
     open: BTreeMap<String, Option<String>>,
+    /// Those that were closed when the process ended, of which nobody may have been told yet.
+    closing: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -80,9 +82,13 @@ impl Grammar {
     /// Takes the next event.
     pub fn take(&mut self, event: &AgentEvent) {
         let name = event.name();
-        ensure!(self, self.run || matches!(event, AgentEvent::AgentStart), format!("{name} outside a run"));
+        ensure!(
+            self,
+            self.run || matches!(event, AgentEvent::AgentStart { .. }),
+            format!("{name} outside a run")
+        );
         match event {
-            AgentEvent::AgentStart => {
+            AgentEvent::AgentStart { .. } => {
                 ensure!(self, !self.run, "a run in a run".to_owned());
                 let (faults, questions) = (take(&mut self.faults), take(&mut self.questions));
                 *self = Grammar { faults, questions, run: true, runs: self.runs + 1, ..Grammar::default() };
@@ -90,7 +96,9 @@ impl Grammar {
             // A resumed run continues where it was: everything after it joins what came before.
             AgentEvent::RunResumed { turn_index, pending_approvals, .. } => {
                 // What a tool asked is gone with it; an agent inside a call has its questions still.
-                self.open.retain(|id, _| pending_approvals.iter().any(|question| question.id == *id));
+                let is_open = |id: &String| pending_approvals.iter().any(|question| question.id == *id);
+                self.closing.extend(self.open.keys().filter(|id| !is_open(id)).cloned());
+                self.open.retain(|id, _| is_open(id));
                 ensure!(self, *turn_index == self.turn_index, format!("resumed in turn {turn_index}"));
                 if let Some(turn) = &mut self.turn {
                     turn.restored = true;
@@ -110,7 +118,7 @@ impl Grammar {
                 self.faults.extend(faults_of_new_messages(messages));
                 self.run = false;
             }
-            AgentEvent::TurnStart { turn_index } => {
+            AgentEvent::TurnStart { turn_index, .. } => {
                 ensure!(self, self.turn.is_none(), "a turn in a turn".to_owned());
                 ensure!(self, *turn_index == self.turn_index, {
                     format!("turn {turn_index} where {} comes next", self.turn_index)
@@ -119,11 +127,11 @@ impl Grammar {
                 ensure!(self, last.is_none(), format!("a turn after one that ended by {last:?}"));
                 self.turn = Some(Turn::default());
             }
-            AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
+            AgentEvent::TurnEnd { turn_index, message, tool_results, reason, .. } => {
                 ensure!(self, *turn_index == self.turn_index, format!("turn_end of turn {turn_index}"));
                 self.end_turn(message.as_ref(), tool_results, *reason);
             }
-            AgentEvent::MessageStart => {
+            AgentEvent::MessageStart { .. } => {
                 let fresh = self.turn.as_ref().is_some_and(|turn| turn.message == Message::None);
                 ensure!(self, fresh, "message_start".to_owned());
                 if let Some(turn) = &mut self.turn {
@@ -143,7 +151,7 @@ impl Grammar {
                     turn.shown.clear();
                 }
             }
-            AgentEvent::MessageEnd { message } => self.end_message(message),
+            AgentEvent::MessageEnd { message, .. } => self.end_message(message),
             AgentEvent::ToolCallsProposed { calls } => {
                 let calls: Vec<String> = calls.iter().map(|call| call.call_id.clone()).collect();
                 let same = self.turn.as_ref().is_some_and(|turn| turn.calls == calls);
@@ -157,7 +165,7 @@ impl Grammar {
             | AgentEvent::QuestionResolved { id, path, .. }
                 if !path.is_empty() =>
             {
-                let was_open = self.open.remove(id).is_some();
+                let was_open = self.open.remove(id).is_some() || self.closing.remove(id);
                 ensure!(self, was_open, format!("question {id} is closed and was not open"));
             }
             AgentEvent::QuestionAsked { question } => {
@@ -176,7 +184,7 @@ impl Grammar {
                 }
             }
             AgentEvent::QuestionResolved { id, .. } => {
-                let was_open = self.open.remove(id).is_some();
+                let was_open = self.open.remove(id).is_some() || self.closing.remove(id);
                 ensure!(self, was_open, format!("question {id} is closed and was not open"));
             }
             AgentEvent::ToolApprovalRequested { id, call_id, .. } => {
@@ -210,7 +218,7 @@ impl Grammar {
                 let open = self.lane(call_id, |lane| lane.starts == 1 && lane.end.is_none());
                 ensure!(self, open, format!("tool_execution_update {call_id}"));
             }
-            AgentEvent::ToolExecutionEnd { result } => {
+            AgentEvent::ToolExecutionEnd { result, .. } => {
                 let call_id = result.call_id.as_str();
                 // What an agent inside it has asked is closed with it; its own tool's questions are closed before.
                 self.open.retain(|_, of| of.as_deref() != Some(call_id));
@@ -221,6 +229,11 @@ impl Grammar {
             }
             _ => {}
         }
+    }
+
+    /// Whether a run has begun and not ended.
+    pub fn is_running(&self) -> bool {
+        self.run
     }
 
     /// Finishes: no more events come. `history` is the agent's.

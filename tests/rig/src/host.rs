@@ -475,18 +475,18 @@ pub fn brief(message: &AgentMessage) -> String {
 pub fn line(event: &AgentEvent) -> Option<String> {
     use AgentEvent as A;
     Some(match event {
-        A::AgentStart => "run".to_owned(),
+        A::AgentStart { .. } => "run".to_owned(),
         A::RunResumed { turn_index, .. } => format!("run goes on in turn {turn_index}"),
         A::AgentEnd { stop_reason, error, .. } => {
             let error = error.as_ref().map(|error| format!(": {}", error.message));
             format!("run ends {}{}", stop_reason.as_str(), error.unwrap_or_default())
         }
-        A::TurnStart { turn_index } => format!("turn {turn_index}"),
+        A::TurnStart { turn_index, .. } => format!("turn {turn_index}"),
         A::TurnEnd { reason, .. } => format!("turn ends {}", reason.as_str()),
-        A::MessageStart | A::ToolCallsProposed { .. } => return None,
+        A::MessageStart { .. } | A::ToolCallsProposed { .. } => return None,
         A::MessageUpdate(delta) => format!("+{}", delta.text),
         A::MessageReset { reason } => format!("reset: {reason}"),
-        A::MessageEnd { message } => brief(&AgentMessage::Assistant(message.clone())),
+        A::MessageEnd { message, .. } => brief(&AgentMessage::Assistant(message.clone())),
         A::ToolApprovalRequested { call_id, .. } => format!("{call_id} asked about"),
         A::ToolApprovalResolved { call_id, approved, by, .. } => {
             format!("{call_id} {} by {}", if *approved { "approved" } else { "refused" }, by.as_str())
@@ -499,7 +499,7 @@ pub fn line(event: &AgentEvent) -> Option<String> {
             format!("{call_id} starts with {}", arguments.as_str())
         }
         A::ToolExecutionUpdate { call_id, update, .. } => format!("{call_id} says {}", update.as_str()),
-        A::ToolExecutionEnd { result } => brief(&AgentMessage::ToolResult(result.clone())),
+        A::ToolExecutionEnd { result, .. } => brief(&AgentMessage::ToolResult(result.clone())),
         A::ContextCompacted { report } => {
             format!("compacted{}", if report.overflow { " (overflow)" } else { "" })
         }

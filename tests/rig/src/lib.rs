@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod dice;
+pub mod family;
 pub mod grammar;
 pub mod host;
 pub mod hostile;

@@ -99,16 +99,16 @@ impl Log {
 
 fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
     let value = match event {
-        AgentEvent::AgentStart
+        AgentEvent::AgentStart { .. }
         | AgentEvent::RunResumed { .. }
-        | AgentEvent::MessageStart
+        | AgentEvent::MessageStart { .. }
         | AgentEvent::TurnStart { .. } => {
             json!({ "type": event.name() })
         }
         AgentEvent::AgentEnd { messages, .. } => {
             json!({ "type": "agent_end", "message_count": messages.len() })
         }
-        AgentEvent::TurnEnd { turn_index, message, tool_results, reason } => {
+        AgentEvent::TurnEnd { turn_index, message, tool_results, reason, .. } => {
             let results: Vec<Value> = tool_results.iter().map(|r| result(r)).collect();
             let mut end = json!({ "type": "turn_end", "reason": reason.as_str(), "turn_index": turn_index });
             if let (Some(message), Value::Object(end)) = (message, &mut end) {
@@ -128,14 +128,14 @@ fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
             "delta": delta.text,
         }),
         AgentEvent::MessageReset { reason } => json!({ "type": "message_reset", "reason": reason }),
-        AgentEvent::MessageEnd { message } => {
+        AgentEvent::MessageEnd { message, .. } => {
             let mut end = json!({ "type": "message_end" });
             if let Value::Object(end) = &mut end {
                 end.extend(answer(message));
             }
             end
         }
-        AgentEvent::ToolExecutionStart { call_id, tool_name, arguments }
+        AgentEvent::ToolExecutionStart { call_id, tool_name, arguments, .. }
         | AgentEvent::ToolApprovalRequested { call_id, tool_name, arguments, .. } => {
             json!({ "type": event.name(), "id": call_id, "name": tool_name, "arguments": value_of(arguments) })
         }
@@ -157,7 +157,7 @@ fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
             let text = update.as_str().map_or_else(|| update.to_string(), str::to_owned);
             json!({ "type": event.name(), "id": call_id, "name": tool_name, "text": text })
         }
-        AgentEvent::ToolExecutionEnd { result } => json!({
+        AgentEvent::ToolExecutionEnd { result, .. } => json!({
             "type": "tool_execution_end",
             "id": result.call_id,
             "name": result.tool_name,

@@ -53,7 +53,7 @@ pub(crate) async fn play(config: AgentLoopConfig, prompt: &str) -> (Vec<AgentEve
 /// Returns the result of the call with this id.
 pub(crate) fn result_of<'e>(events: &'e [AgentEvent], id: &str) -> &'e turnwheel::message::ToolResultMessage {
     let results = events.iter().filter_map(|event| match event {
-        AgentEvent::ToolExecutionEnd { result } => Some(&**result),
+        AgentEvent::ToolExecutionEnd { result, .. } => Some(&**result),
         _ => None,
     });
     results.into_iter().find(|result| result.call_id == id).unwrap_or_else(|| panic!("no result of {id}"))

@@ -85,7 +85,7 @@ async fn a_spawned_run_goes_on_without_its_result_and_stops_with_its_token() {
     let ended = Rc::new(RefCell::new(None));
     let seen = ended.clone();
     drop(spawn(run, move |event| match event {
-        AgentEvent::MessageStart => cancel.cancel("enough"),
+        AgentEvent::MessageStart { .. } => cancel.cancel("enough"),
         AgentEvent::AgentEnd { stop_reason, .. } => *seen.borrow_mut() = Some(stop_reason),
         _ => {}
     }));

@@ -116,8 +116,8 @@ async fn numbers_are_numbers_and_what_is_not_there_is_missing() {
     assert_eq!(at(&usage, "input").as_f64(), Some(1_099_511_627_776.0));
     assert_eq!(at(&usage, "output").as_f64(), Some(18_446_744_073_709_551_615.0), "rounded, and no bigint");
     assert_eq!(names_of(&usage), "input,output,cacheRead,cacheWrite,total", "no `reasoning`, no `cost`");
-    let delta = event_to_js(&AgentEvent::TurnStart { turn_index: 3 }, "r");
-    assert_eq!(json(&delta), r#"{"type":"turn_start","turnIndex":3,"runId":"r"}"#);
+    let delta = event_to_js(&AgentEvent::TurnStart { turn_index: 3, at: 5 }, "r");
+    assert_eq!(json(&delta), r#"{"type":"turn_start","turnIndex":3,"at":5,"runId":"r"}"#);
     assert_eq!(
         names_of(&to_js(&AgentEvent::CommandRefused { id: None, call_id: None, reason: String::new() })),
         "type,reason"

@@ -80,7 +80,8 @@ export class Core {
     if (runs.current) throw misuse("the agent is already running; steer it, queue a follow-up, or wait for it");
     if (prompts && runs.restored) throw misuse("a run waits to go on from its checkpoint; continue() it first, or reset() the agent");
     if (registration.handle !== 0 && this.history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
-    const unpriced = this.settings.budget?.usd !== undefined && this.settings.models.withoutPrice();
+    const { budget = this.settings.budget } = options;
+    const unpriced = budget?.usd !== undefined && this.settings.models.withoutPrice();
     if (unpriced) throw misuse(`\`budget.usd\` needs the price of model \`${unpriced}\`: give it as \`price\` with the model`);
     const { runId } = options;
     // A run that goes on from a checkpoint is the same run.
@@ -92,6 +93,7 @@ export class Core {
       this.settings.inherit(inside.around);
       registration.configure();
     }
+    this.settings.loadAnswers(budget)?.catch(() => {});
     this.thrown.clear();
     session.id ??= this.host.id();
     const driver = (runs.current = new Driver(this, prompts, options));

@@ -39,9 +39,9 @@ export class Settings {
     }
   }
 
-  /** Loads what answers the questions of budgets, if they ask. @returns {Promise<unknown> | undefined} */
-  loadAnswers() {
-    if (this.budget?.onExceed === "ask" && !others.check) return import("../messages/answer.js").then(({ allowOthers }) => allowOthers());
+  /** Loads what answers the questions of a budget, if it asks. @param {import("../index.js").Budget} [budget] @returns {Promise<unknown> | undefined} */
+  loadAnswers(budget = this.budget) {
+    if (budget?.onExceed === "ask" && !others.check) return import("../messages/answer.js").then(({ allowOthers }) => allowOthers());
   }
 
   /** Takes over what stands around the execution of the agent that calls this one, where this one has nothing of its own. @param {Around} around */
@@ -90,7 +90,7 @@ export class Settings {
 }
 
 /** Without a limit is without the member. @param {import("../index.js").Budget | undefined} budget */
-function budgetSettings(budget) {
+export function budgetSettings(budget) {
   return budget && Object.fromEntries(Object.entries(budget).filter(([, value]) => value !== Infinity));
 }
 

@@ -30,6 +30,7 @@ export class PendingApprovals {
       this.add(/** @type {Question} */ (question));
     } else if (event.type === "tool_approval_resolved" || event.type === "question_resolved") this.#remove(idOf(event));
     else if (event.type === "tool_execution_end") this.endCall(event.callId);
+    else if (event.type === "subagent_event" && event.event.type === "tool_execution_end") this.endCall(event.event.callId, event.path);
     else if (event.type === "run_resumed") {
       const all = [...event.pendingApprovals, ...(event.pendingQuestions ?? [])];
       const open = new Set(all.map(idOf));
@@ -48,10 +49,11 @@ export class PendingApprovals {
     else if (isAboutCall(question)) this.byCall.set(question.callId, id);
   }
 
-  /** Nothing inside a call that has its result is open. @param {string} callId */
-  endCall(callId) {
+  /** Nothing inside a call that has its result is open. @param {string} callId @param {string[]} [around] the calls around it */
+  endCall(callId, around = []) {
     if (this.inside === 0) return;
-    for (const [id, { path }] of this.questions) if (path?.[0] === callId) this.#remove(id);
+    const calls = [...around, callId];
+    for (const [id, { path = [] }] of this.questions) if (calls.every((call, depth) => path[depth] === call)) this.#remove(id);
   }
 
   /** @param {string} id */

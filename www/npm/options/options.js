@@ -126,7 +126,9 @@ export function checkTurnOptions(options, own, tools, what, owner = "") {
 
 /** Checks the options of a run. @param {RunOptions} options @param {ToolSet} tools of the agent */
 export function checkRunOptions(options, tools) {
-  checkTurnOptions(options, { signal: "any", runId: "text", metadata: "object" }, tools, "the options of a run");
+  const { scope: _, ...budget } = OPTIONS.budget;
+  checkTurnOptions(options, { signal: "any", runId: "text", metadata: "object", budget }, tools, "the options of a run");
+  checkBudget(options.budget);
   const { signal } = options;
   if (signal !== undefined && typeof signal?.addEventListener !== "function") throw misuse(`\`signal\` must be an AbortSignal, got ${kindOf(signal)}`);
 }

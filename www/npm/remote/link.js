@@ -58,7 +58,7 @@ export class Link {
 
   /** @param {"prompt" | "continue"} name @param {object} fields @param {RemoteRunOptions} [options] */
   run(name, fields, options = {}) {
-    checkNames("unknown option", options, ["signal", "runId", "metadata", "streamOptions", "activeTools", "systemPrompt"]);
+    checkNames("unknown option", options, ["signal", "runId", "metadata", "streamOptions", "activeTools", "systemPrompt", "budget"]);
     const { signal, runId = this.host.id(), ...own } = options;
     const { mirror } = this;
     checkSignal(signal);

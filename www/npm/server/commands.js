@@ -20,7 +20,7 @@ import { Replies } from "./replies.js";
 /** @typedef {Exclude<AgentCommand, "events" | "state">} CommandName */
 /**
  * A command as it was sent; of its members only these have been checked.
- * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, when?: any, question?: any, callId?: any, decision?: any, decisions?: any, metadata?: any, streamOptions?: any, activeTools?: any, systemPrompt?: any }} Command
+ * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, when?: any, question?: any, callId?: any, decision?: any, decisions?: any, metadata?: any, streamOptions?: any, activeTools?: any, systemPrompt?: any, budget?: any }} Command
  */
 /** @typedef {Record<string, unknown>} Reply */
 
@@ -123,8 +123,8 @@ export class Commands {
   }
 
   /** The options of a run, of which a client may set those that the host allows. @param {Command} command */
-  runOptions({ runId, metadata, streamOptions, activeTools, systemPrompt }) {
-    const given = Object.entries({ metadata, streamOptions, activeTools, systemPrompt }).filter(([, value]) => value !== undefined);
+  runOptions({ runId, metadata, streamOptions, activeTools, systemPrompt, budget }) {
+    const given = Object.entries({ metadata, streamOptions, activeTools, systemPrompt, budget }).filter(([, value]) => value !== undefined);
     const refused = given.find(([name]) => !this.options.runOptions?.includes(/** @type {any} */ (name)));
     if (refused) throw new RequestError(400, "misuse", `clients may not set \`${refused[0]}\`; see the option \`runOptions\``);
     return runId || given.length > 0 ? { ...Object.fromEntries(given), ...(runId && { runId }) } : undefined;

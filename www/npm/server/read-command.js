@@ -12,7 +12,7 @@ const MAX_TEXT = 1000;
 const MAX_ID = 200;
 
 /** What a client may set for a run, where the host allows it. */
-export const RUN_OPTIONS = ["metadata", "streamOptions", "activeTools", "systemPrompt"];
+export const RUN_OPTIONS = ["metadata", "streamOptions", "activeTools", "systemPrompt", "budget"];
 /** What each command may have besides its id. @type {Record<CommandName, string[]>} */
 const MEMBERS = {
   prompt: ["input", "runId", ...RUN_OPTIONS], continue: ["runId", ...RUN_OPTIONS], steer: ["input", "when"], "follow-up": ["input"],

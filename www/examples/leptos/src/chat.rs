@@ -110,7 +110,7 @@ impl Chat {
             AgentEvent::ToolApprovalResolved { id, .. } => {
                 self.questions.update(|list| list.retain(|question| question.id != *id));
             }
-            AgentEvent::ToolExecutionEnd { result } => {
+            AgentEvent::ToolExecutionEnd { result, .. } => {
                 let _ = self.add("tool", &format!("{}: {}", result.tool_name, result.text()));
             }
             AgentEvent::AgentEnd { stop_reason, usage, error, .. } => {

@@ -54,8 +54,8 @@ impl View {
 
     fn add_entries(&mut self, event: &AgentEvent, entries: &mut Vec<Value>) {
         match event {
-            AgentEvent::AgentStart => entries.push(named("RunStarted", [])),
-            AgentEvent::TurnStart { turn_index } => {
+            AgentEvent::AgentStart { .. } => entries.push(named("RunStarted", [])),
+            AgentEvent::TurnStart { turn_index, .. } => {
                 self.turn = u64::from(*turn_index) + 1;
                 entries.push(named("TurnStarted", [("turn", self.turn.into())]));
             }
@@ -66,7 +66,7 @@ impl View {
                 }
                 DeltaKind::ToolCall { .. } => {}
             },
-            AgentEvent::MessageEnd { message } if !message.is_cut() || self.finished_with_error => {
+            AgentEvent::MessageEnd { message, .. } if !message.is_cut() || self.finished_with_error => {
                 self.answer = Some(message.clone());
             }
             AgentEvent::ToolCallsProposed { calls } => {
@@ -78,7 +78,7 @@ impl View {
             AgentEvent::ToolExecutionStart { call_id, tool_name, .. } => {
                 entries.push(of_call("ToolExecutionStarted", call_id, tool_name, []));
             }
-            AgentEvent::ToolExecutionEnd { result } => entries.push(ended(result)),
+            AgentEvent::ToolExecutionEnd { result, .. } => entries.push(ended(result)),
             AgentEvent::TurnEnd { message, reason, .. } => {
                 if let Some(word) = self.finish_word(message.as_deref(), *reason) {
                     let word = word.into();

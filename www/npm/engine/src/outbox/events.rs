@@ -22,9 +22,9 @@ impl Outbox {
     #[inline(never)]
     fn other_event(&mut self, sent: &mut Sent, bridge: &Bridge, event: &AgentEvent) {
         match event {
-            AgentEvent::TurnStart { turn_index } => self.empty_entry(EntryKind::TurnStart, *turn_index),
-            AgentEvent::MessageStart => self.empty_entry(EntryKind::MessageStart, 0),
-            AgentEvent::MessageEnd { message } if sent.has_answer(message) => {
+            AgentEvent::TurnStart { turn_index, .. } => self.empty_entry(EntryKind::TurnStart, *turn_index),
+            AgentEvent::MessageStart { .. } => self.empty_entry(EntryKind::MessageStart, 0),
+            AgentEvent::MessageEnd { message, .. } if sent.has_answer(message) => {
                 sent.call = None;
                 self.empty_entry(EntryKind::MessageEnd, 0);
             }
@@ -33,7 +33,7 @@ impl Outbox {
                 Some(call_id) => self.text_entry(EntryKind::ToolStart, 0, call_id),
                 None => self.plain(event),
             },
-            AgentEvent::ToolExecutionEnd { result } => {
+            AgentEvent::ToolExecutionEnd { result, .. } => {
                 if sent.has_result(result) {
                     return self.text_entry(EntryKind::ToolEnd, 0, &result.call_id);
                 }
@@ -61,7 +61,7 @@ impl Outbox {
 
     /// Adds `turn_end`, which usually names an answer and results that were sent before.
     fn turn_end(&mut self, sent: &mut Sent, event: &AgentEvent) {
-        let AgentEvent::TurnEnd { turn_index, message, tool_results, reason } = event else { return };
+        let AgentEvent::TurnEnd { turn_index, message, tool_results, reason, .. } = event else { return };
         match message {
             Some(message) if sent.has_answer(message) => {
                 self.strings(tool_results.iter().map(|result| &*result.call_id));
@@ -85,7 +85,7 @@ impl Outbox {
 
     /// Adds `agent_end`, whose last messages are those of the history.
     fn agent_end(&mut self, bridge: &Bridge, event: &AgentEvent) {
-        let AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error } = event else {
+        let AgentEvent::AgentEnd { messages, stop_reason, usage, own_usage, turns, error, .. } = event else {
             return;
         };
         let mirror = bridge.mirror.borrow();
