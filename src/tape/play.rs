@@ -283,7 +283,7 @@ impl Player {
             self.at += 1;
             if ["rules", "set", "books"].iter().any(|key| line.get(key).is_some()) {
                 self.beside.push(line);
-            } else if line.get("ask").is_none() {
+            } else if line.get("ask").is_none() && line.get("wire").is_none() {
                 self.next = Some(line);
             }
         }

@@ -20,7 +20,7 @@ use super::frame::{AnthropicEvent, BlockStart};
 use super::usage::AnthropicUsage;
 
 /// Creates a decoder of one answer.
-pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {
+pub(in crate::wires) fn decoder(limits: Limits) -> Box<SseDecoder> {
     SseDecoder::new(Box::<AnthropicDecoder>::default(), limits)
 }
 

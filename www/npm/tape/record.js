@@ -33,13 +33,15 @@ export async function record(agent, options) {
  * @param {Agent<any> | AgentRun<any>} given @param {RecordOptions} [options]
  */
 export function recordNow(given, options = {}) {
-  checkNames("unknown option of record", options, ["keep", "maxBytes", "redact"]);
-  const { keep = "all", maxBytes = MAX_BYTES, redact } = options;
+  checkNames("unknown option of record", options, ["keep", "maxBytes", "redact", "wire"]);
+  const { keep = "all", maxBytes = MAX_BYTES, redact, wire = false } = options;
   if (keep !== "all" && keep !== "run" && !(typeof keep === "number" && keep >= 0)) throw misuse(`\`keep\` must be "all", "run" or a number of characters, got ${textOf(keep)}`);
   if (typeof maxBytes !== "number" || !(maxBytes >= 0)) throw misuse(`\`maxBytes\` must be a number from 0, got ${kindOf(maxBytes)}`);
   if (redact !== undefined && typeof redact !== "function") throw misuse(`\`redact\` must be a function, got ${kindOf(redact)}`);
+  if (typeof wire !== "boolean") throw misuse(`\`wire\` must be true or false, got ${kindOf(wire)}`);
+  if (wire && redact) throw misuse("`wire` and `redact` exclude each other: a text cannot be found in bytes that are cut anywhere; record without `wire`, or redact the tape yourself");
   if (!isReady()) throw misuse("the module of turnwheel/tape is not loaded yet: `await ready()` first");
-  return new Recorder(coreBehind(given), { keep, maxBytes, redact });
+  return new Recorder(coreBehind(given), { keep, maxBytes, redact, wire });
 }
 
 /** @param {any} given */
@@ -52,7 +54,7 @@ function coreBehind(given) {
 /** Writes a tape while its agent works. */
 class Recorder {
   /** @type {ReturnType<typeof coreOf>} */ #core;
-  /** @type {Required<Pick<RecordOptions, "keep" | "maxBytes">> & Pick<RecordOptions, "redact">} */ #options;
+  /** @type {Required<Pick<RecordOptions, "keep" | "maxBytes" | "wire">> & Pick<RecordOptions, "redact">} */ #options;
   /** The lines so far, and how many were left out at the beginning. @type {string[]} */ #lines = [];
   #dropped = 0;
   #length = 0;
@@ -83,11 +85,11 @@ class Recorder {
   #attach(number) {
     if (this.#stopped) return;
     this.#leave();
-    const { maxBytes, redact, keep } = this.#options;
+    const { maxBytes, redact, keep, wire } = this.#options;
     const glue = /** @type {Calls} */ (/** @type {unknown} */ (this.#core.registration.engine?.glue));
     const redactor = redact && { redact: (/** @type {string} */ place, /** @type {string} */ text) => redacted(redact, place, text) };
     const [events, starts] = this.#counts;
-    glue.agent_record(number, keep !== "all", maxBytes, redactor, events, starts, this.#core.host.now());
+    glue.agent_record(number, keep !== "all", maxBytes, redactor, wire, events, starts, this.#core.host.now());
     // Its first line is here already.
     glue.record_take(number);
     this.#at = { glue, number };

@@ -17,7 +17,7 @@ const AT_ONCE = 512;
 
 /** Lives a tape again. @param {Tape} tape @param {ReplayOptions} [options] */
 export function replay(tape, options = {}) {
-  checkNames("unknown option of replay", options, ["tools", "model", "speed", "onEvent", "onDivergence"]);
+  checkNames("unknown option of replay", options, ["tools", "model", "wire", "speed", "onEvent", "onDivergence"]);
   if (typeof tape?.toText !== "function") throw misuse(`replay needs a tape, got ${kindOf(tape)}`);
   return new Replay(tape, options);
 }
@@ -55,7 +55,8 @@ class Replay {
   /** @returns {AsyncIterator<AgentEvent>} */
   async *[Symbol.asyncIterator]() {
     await ready();
-    const { speed, onEvent } = this.#options;
+    const { speed, onEvent, wire } = this.#options;
+    if (wire) this.#decode();
     let before;
     for (const entry of entriesOf(this.#tape)) {
       await this.#check(entry);
@@ -79,6 +80,15 @@ class Replay {
     if (last?.type === "agent_end") return resultOf(last);
     const { at, messages, usage } = this.seek(this.#tape.events);
     return resultOf({ type: "agent_end", at, runId: last?.runId ?? "", messages, usage, turns: 0, stopReason: "aborted" });
+  }
+
+  /** The bytes on the tape are decoded again, and what comes of them is compared with its pieces. */
+  #decode() {
+    try {
+      ask((glue) => glue.tape_decode(this.#tape.toText()));
+    } catch (error) {
+      if (!(error instanceof TapeDivergence) || this.#options.onDivergence?.(error) !== true) throw error;
+    }
   }
 
   /** What is live runs where the tape has a start, and is compared with the tape's reply. @param {TapeEntry} entry */
