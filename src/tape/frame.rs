@@ -6,7 +6,7 @@ use crate::machine::{Letter, unsaid};
 use crate::rules::checkpoint::CheckpointEnvelopeV1;
 use crate::rules::stream::ModelRequest;
 use crate::words::message::{AgentMessage, Usage};
-use crate::words::question::Question;
+use crate::words::question::{Question, QuestionKind};
 
 use super::play::Player;
 
@@ -21,7 +21,7 @@ pub struct Frame {
     pub messages: Vec<AgentMessage>,
     /// What the run does.
     pub phase: &'static str,
-    /// The open questions.
+    /// The open questions of all kinds, in the order in which they were asked.
     pub questions: Vec<Question>,
     /// The usage of the run.
     pub usage: Usage,
@@ -92,7 +92,11 @@ impl ToJson for Frame {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         object.field("n", &self.n).field("at", &self.at).field("messages", &self.messages);
-        object.field("phase", self.phase).field("pendingApprovals", &self.questions);
+        object.field("phase", self.phase).field("pendingQuestions", &self.questions);
+        let mut approvals = ListWriter::new(object.key("pendingApprovals"));
+        let is_tool = |question: &&Question| question.kind == QuestionKind::Tool;
+        self.questions.iter().filter(is_tool).for_each(|question| question.write_json(approvals.item()));
+        approvals.end();
         object.field("usage", &self.usage).optional("request", &self.request);
         object.field("checkpoint", &self.checkpoint);
         object.end();

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
+use crate::data::json::{ObjectWriter, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::data::table::Table;
 use crate::host::config::AgentLoopConfig;
@@ -194,11 +194,13 @@ fn events_of(wire: &Value) -> Result<Shown, String> {
     let mut reads = Vec::new();
     for read in wire.list_at("reads") {
         let parts = read.as_array().ok_or("a read is no list")?;
-        reads.push(match parts.as_slice() {
+        reads.push(match &parts[..] {
             [_, Value::String(text)] => text.as_bytes().to_vec(),
-            [_, Value::Null, Value::String(bytes)] => {
-                bytes.chars().map(u8::try_from).collect::<Result<_, _>>().map_err(|_| "a read holds no bytes")?
-            }
+            [_, Value::Null, Value::String(bytes)] => bytes
+                .chars()
+                .map(u8::try_from)
+                .collect::<Result<_, _>>()
+                .map_err(|_| "a read holds no bytes")?,
             _ => return Err("a read is neither a text nor bytes".to_owned()),
         });
     }
@@ -285,10 +287,13 @@ mod tests {
 
     #[test]
     fn pieces_of_a_block_are_one_and_prices_do_not_count() {
-        let delta = |text: &str| {
-            [r#"{"type":"text_delta","contentIndex":0,"delta":""#, text, "\"}"].concat()
-        };
-        let one = shown(&[&delta("ab"), r#"{"type":"ping"}"#, &delta("c"), r#"{"type":"usage","usage":{"input":1,"cost":2}}"#]);
+        let delta = |text: &str| [r#"{"type":"text_delta","contentIndex":0,"delta":""#, text, "\"}"].concat();
+        let one = shown(&[
+            &delta("ab"),
+            r#"{"type":"ping"}"#,
+            &delta("c"),
+            r#"{"type":"usage","usage":{"input":1,"cost":2}}"#,
+        ]);
         let other = shown(&[&delta("a"), &delta("bc"), r#"{"type":"usage","usage":{"input":1}}"#]);
         assert!(one.difference(&other, true).is_none());
         assert!(shown(&[&delta("ab")]).difference(&other, true).is_none());

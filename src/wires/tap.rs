@@ -74,7 +74,8 @@ impl Wire for TappedWire {
 
     fn encode(&mut self, request: &ModelRequest) -> HttpRequest {
         let http = self.inner.borrow_mut().encode(request);
-        let is_known = self.last.as_ref().is_some_and(|(url, headers)| *url == http.url && *headers == http.headers);
+        let is_known =
+            self.last.as_ref().is_some_and(|(url, headers)| *url == http.url && *headers == http.headers);
         if !is_known {
             let mut secrets = Secrets::of_key(request.api_key.as_deref());
             secrets.add_request(&http.url, &http.headers);

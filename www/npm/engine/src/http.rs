@@ -48,8 +48,7 @@ impl StreamFn for FetchModel {
 
     #[cfg(feature = "tape")]
     fn tapped(&self, tap: &Rc<dyn turnwheel::wires::Tap>) -> Option<Rc<dyn StreamFn>> {
-        let wire: Box<dyn Wire> =
-            Box::new(turnwheel::wires::TappedWire::new(self.wire.clone(), tap.clone()));
+        let wire: Box<dyn Wire> = Box::new(turnwheel::wires::TappedWire::new(self.wire.clone(), tap.clone()));
         Some(Rc::new(FetchModel {
             index: self.index,
             wire: Rc::new(RefCell::new(wire)),

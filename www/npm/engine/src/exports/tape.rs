@@ -7,7 +7,9 @@ use wasm_bindgen::prelude::*;
 
 use turnwheel::data::table::Table;
 use turnwheel::json::{ObjectWriter, ToJson};
-use turnwheel::tape::{Divergence, Player, Recorder, RecorderOptions, Seeker, Seen, Tape, decode_again, seal};
+use turnwheel::tape::{
+    Divergence, Player, Recorder, RecorderOptions, Seeker, Seen, Tape, decode_again, seal,
+};
 
 use crate::instance::{agent_entry, misuse, next_handle, set_now, thrown};
 
