@@ -287,7 +287,7 @@ impl Player {
             self.at += 1;
             if ["rules", "set", "books"].iter().any(|key| line.get(key).is_some()) {
                 self.beside.push(line);
-            } else if line.get("ask").is_none() && line.get("wire").is_none() {
+            } else if !["ask", "wire", "child", "added"].iter().any(|key| line.get(key).is_some()) {
                 self.next = Some(line);
             }
         }

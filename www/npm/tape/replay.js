@@ -1,7 +1,7 @@
 // @ts-check
 // Lives a tape again. The fold is in the module; here are the moments, the events and what is really run beside it.
 
-import { checkNames, kindOf, misuse, resultOf } from "../shared.js";
+import { checkNames, kindOf, misuse, resultOf, textOf } from "../shared.js";
 import { TapeDivergence, thrownBy } from "./divergence.js";
 import { liveModel, liveTool } from "./live.js";
 import { calls, forgetPlayer, ready } from "./module.js";
@@ -18,9 +18,19 @@ const AT_ONCE = 512;
 /** Lives a tape again. @param {Tape} tape @param {ReplayOptions} [options] */
 export function replay(tape, options = {}) {
   checkNames("unknown option of replay", options, ["tools", "model", "wire", "speed", "onEvent", "onDivergence"]);
-  if (typeof tape?.toText !== "function") throw misuse(`replay needs a tape, got ${kindOf(tape)}`);
+  if (!isTape(tape)) throw misuse(`replay needs a tape, got ${kindOf(tape)}; Tape.parse(text) makes one of a text`);
+  const { tools, model, speed, wire } = options;
+  if (tools !== undefined && (typeof tools !== "object" || Array.isArray(tools))) throw misuse(`\`tools\` of a replay are an object of tools by their names, such as { search }; got ${kindOf(tools)}`);
+  for (const [name, tool] of Object.entries(tools ?? {})) if (typeof tool?.execute !== "function") throw misuse(`\`tools.${name}\` must be a tool with \`execute\`, got ${kindOf(tool)}`);
+  if (model !== undefined && typeof model?.id !== "string") throw misuse(`\`model\` must be a model, such as openai("gpt-5-mini", { apiKey }); got ${kindOf(model)}`);
+  if (speed !== undefined && !(typeof speed === "number" && speed > 0)) throw misuse(`\`speed\` must be a number above 0: 2 is twice as fast as it was; got ${textOf(speed)}`);
+  if (wire !== undefined && typeof wire !== "boolean") throw misuse(`\`wire\` must be true or false, got ${kindOf(wire)}`);
+  for (const name of /** @type {const} */ (["onEvent", "onDivergence"])) if (options[name] !== undefined && typeof options[name] !== "function") throw misuse(`\`${name}\` must be a function, got ${kindOf(options[name])}`);
   return new Replay(tape, options);
 }
+
+/** @param {any} tape @returns {tape is Tape} */
+export const isTape = (tape) => typeof tape?.toText === "function" && typeof tape.header === "object";
 
 class Replay {
   /** @type {Tape} */ #tape;

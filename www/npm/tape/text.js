@@ -9,6 +9,9 @@ import { calls, isReady } from "./module.js";
 /** The version of the format. */
 const VERSION = 1;
 
+/** What stands before the line of an agent inside a call. */
+const BEFORE = '],"line":';
+
 const MARK = Symbol("a tape of these lines");
 
 /** Outside the class: a class that refers to itself by name gets renamed by the bundler. @param {string[]} lines */
@@ -62,6 +65,31 @@ export class Tape {
 
   toText() {
     return `${this.#lines.join("\n")}\n`;
+  }
+
+  /** The tapes of the agents inside calls, in the order in which they ended. */
+  get children() {
+    /** @type {{ path: string[], lines: string[] }[]} */
+    const all = [];
+    for (const line of this.#lines) {
+      if (!line.startsWith('{"child":')) continue;
+      const { child: path, line: own } = read(line) ?? {};
+      if (!Array.isArray(path) || typeof own !== "object") throw misuse(`a line of the tape is none of an agent inside a call: ${line.slice(0, 80)}`);
+      if (own?.tape) all.push({ path, lines: [] });
+      const found = all.findLast((one) => JSON.stringify(one.path) === JSON.stringify(path));
+      // As it is written: numbers would change when they are read.
+      found?.lines.push(line.slice(line.indexOf(BEFORE) + BEFORE.length, -1));
+    }
+    return all.map(({ path, lines }) => ({ path, tape: make(lines) }));
+  }
+
+  /** The tape of the agent inside a call. @param {readonly string[]} path */
+  child(path) {
+    const wanted = JSON.stringify(typeof path === "string" ? [path] : path);
+    const all = this.children;
+    const found = all.find((one) => JSON.stringify(one.path) === wanted);
+    if (!found) throw misuse(`the tape has no agent inside the call ${wanted}; ${all.length === 0 ? "it has none (record with `children: true`)" : `it has: ${all.map((one) => JSON.stringify(one.path)).join(", ")}`}`);
+    return found.tape;
   }
 }
 
