@@ -27,7 +27,7 @@ export class Tape {
     if (mark !== MARK) throw misuse("a tape is made by Tape.parse, Tape.read or a recorder");
     const header = read(lines[0] ?? "");
     if (typeof header?.tape !== "number") throw misuse("the text is no tape: its first line must have a number `tape`");
-    if (header.tape > VERSION) throw misuse(`the tape is of version ${header.tape}; this version of turnwheel reads up to ${VERSION}`);
+    if (header.tape !== VERSION) throw misuse(`the tape is of version ${header.tape}; this version of turnwheel reads up to ${VERSION}`);
     // A crash may have cut the last line.
     this.#lines = read(lines.at(-1) ?? "") ? lines : lines.slice(0, -1);
     /** @type {TapeHeader} */
@@ -41,7 +41,7 @@ export class Tape {
   /** @param {string | Iterable<string>} text */
   static parse(text) {
     if (typeof text !== "string" && typeof text?.[Symbol.iterator] !== "function") throw misuse(`a tape is a text or a list of lines, got ${kindOf(text)}`);
-    const lines = typeof text === "string" ? text.split("\n") : [...text].flatMap((line) => line.split("\n"));
+    const lines = typeof text === "string" ? text.split("\n") : [...text].flatMap(linesOf);
     return make(lines.map((line) => line.trim()).filter((line) => line !== ""));
   }
 
@@ -91,6 +91,12 @@ export class Tape {
     if (!found) throw misuse(`the tape has no agent inside the call ${wanted}; ${all.length === 0 ? "it has none (record with `children: true`)" : `it has: ${all.map((one) => JSON.stringify(one.path)).join(", ")}`}`);
     return found.tape;
   }
+}
+
+/** @param {any} text @param {number} at */
+function linesOf(text, at) {
+  if (typeof text !== "string") throw misuse(`line ${at} of the tape must be a text, got ${kindOf(text)}`);
+  return text.split("\n");
 }
 
 /** @param {string} line @returns {any} */
