@@ -133,8 +133,7 @@ fn recorded_over_http(reads: &'static [&'static [u8]]) -> Tape {
     let clock = Rc::new(turnwheel::scripted::Clock::default());
     let wire = wire("openai-chat", WireOptions::default()).unwrap();
     let model = HttpModel::new(wire, Rc::new(transport), clock.clone()).with_key("sk-0123456789").model("m");
-    let recorder =
-        Recorder::with_options(RecorderOptions { wire: true, ..RecorderOptions::default() });
+    let recorder = Recorder::with_options(RecorderOptions { wire: true, ..RecorderOptions::default() });
     let context = AgentRunContext::new("run", "session");
     let config = AgentLoopConfig::new(model, clock);
     let run = agent_loop(vec!["Hi".into()], config, context, CancelToken::new()).recorded(&recorder);

@@ -89,7 +89,7 @@ test("foreign versions, other formats and what is no tape are refused with what 
   refused("<!doctype html>", /no tape/);
   refused('{"log":{"version":"1.2","entries":[]}}', /no tape/);
   refused(5, /a text or a list of lines, got a number/);
-  refused(new Uint8Array([123]), /no tape|a text or a list of lines/);
+  refused(new Uint8Array([123]), /line 0 of the tape must be a text, got a number/);
   refused([5], /line 0 of the tape must be a text, got a number/);
 });
 

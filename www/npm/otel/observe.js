@@ -26,6 +26,7 @@ export function observe(agent, options = {}) {
   if (!around) throw misuse(`observe takes an Agent, got ${kindOf(agent)}`);
   checkNames("unknown option", options, OPTIONS);
   const { name, attributes = {}, activeInModels = false, chunkTimes = false } = options;
+  checkKinds(options);
   const content = contentOf(options);
   const live = new Live(options.tracer ?? trace.getTracer("turnwheel"), options.meter ?? metrics.getMeter("turnwheel"), chunkTimes);
   const spans = new Trace(live, { name, attributes, content, about: aboutOf(agent, content) });
@@ -54,6 +55,15 @@ export function observe(agent, options = {}) {
     Object.assign(around, { wrapTool, wrapModel });
     agent.streamOptions = agent.streamOptions;
   };
+}
+
+/** @param {ObserveOptions & import("../otel.js").SpansOfOptions} options */
+export function checkKinds({ name, tracer, meter, content, attributes }) {
+  if (name !== undefined && typeof name !== "string") throw misuse(`\`name\` must be a text, got ${kindOf(name)}`);
+  if (tracer !== undefined && typeof tracer?.startSpan !== "function") throw misuse(`\`tracer\` must be a Tracer, such as provider.getTracer("my-app"), got ${kindOf(tracer)}`);
+  if (meter !== undefined && typeof meter?.createHistogram !== "function") throw misuse(`\`meter\` must be a Meter, such as provider.getMeter("my-app"), got ${kindOf(meter)}`);
+  if (content !== undefined && typeof content !== "boolean" && typeof content !== "function") throw misuse(`\`content\` must be true, false or a function, got ${kindOf(content)}`);
+  if (attributes !== undefined && (typeof attributes !== "object" || attributes === null)) throw misuse(`\`attributes\` must be an object of attributes, got ${kindOf(attributes)}`);
 }
 
 /** @param {ObserveOptions} options @returns {((value: JsonValue) => JsonValue) | undefined} */

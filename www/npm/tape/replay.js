@@ -48,8 +48,14 @@ class Replay {
   /** The moment after so many events. @param {number} n @returns {Frame} */
   seek(n) {
     if (!Number.isInteger(n) || n < 0) throw misuse(`a moment is a whole number of events from 0, got ${n}`);
+    if (n > this.#tape.events) throw misuse(`the tape has ${this.#tape.events} events, so there is no moment after ${n}`);
     this.#open ||= open(this.#tape);
-    return JSON.parse(ask((glue) => glue.tape_frame(this.#open, n)));
+    const handle = this.#open;
+    const frame = JSON.parse(ask((glue) => glue.tape_frame(handle, n)));
+    // The messages stand in these again: they are made where somebody looks at them.
+    lazily(frame, "request", () => parsed(ask((glue) => glue.tape_frame_request(handle, n))));
+    lazily(frame, "checkpoint", () => JSON.parse(ask((glue) => glue.tape_frame_checkpoint(handle, n))));
+    return frame;
   }
 
   /** Everything in order. @returns {TapeEntry[]} */
@@ -122,6 +128,17 @@ class Replay {
 
   /** @type {Map<string, import("./live.js").Live>} */ #live = new Map();
   /** The tools of calls. @type {Map<string, string>} */ #names = new Map();
+}
+
+/** @param {string} json of a value, or nothing */
+const parsed = (json) => (json === "" ? undefined : JSON.parse(json));
+
+/** A member that is made when somebody looks at it. @param {object} object @param {string} name @param {() => unknown} make */
+function lazily(object, name, make) {
+  /** @type {unknown} */
+  let value;
+  let isMade = false;
+  Object.defineProperty(object, name, { enumerable: true, configurable: true, get: () => (isMade ? value : ((isMade = true), (value = make()))) });
 }
 
 /** @param {Tape} tape @returns {number} */

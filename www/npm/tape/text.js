@@ -47,6 +47,7 @@ export class Tape {
 
   /** @param {ReadableStream<Uint8Array | string>} stream */
   static async read(stream) {
+    if (typeof stream?.getReader !== "function") throw misuse(`Tape.read takes a stream, such as the \`body\` of a Response, got ${kindOf(stream)}; Tape.parse takes a text`);
     const decoder = new TextDecoder();
     let text = "";
     const reader = stream.getReader();

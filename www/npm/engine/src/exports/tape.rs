@@ -149,13 +149,34 @@ pub fn tape_advance(handle: u32, count: u32) -> Result<String, JsValue> {
     })
 }
 
-/// Returns the moment after so many events, as JSON.
+/// Returns the moment after so many events, as JSON, without what [`tape_frame_request`] and [`tape_frame_checkpoint`] return.
 #[wasm_bindgen]
 pub fn tape_frame(handle: u32, events: f64) -> Result<String, JsValue> {
+    at_moment(handle, events, |player| {
+        let mut json = String::new();
+        let mut object = ObjectWriter::new(&mut json);
+        player.write_frame(&mut object);
+        object.end();
+        json
+    })
+}
+
+/// Returns the request that was sent last at this moment; an empty text if there is none.
+#[wasm_bindgen]
+pub fn tape_frame_request(handle: u32, events: f64) -> Result<String, JsValue> {
+    at_moment(handle, events, |player| player.request().map(ToJson::to_json).unwrap_or_default())
+}
+
+/// Returns the checkpoint of this moment.
+#[wasm_bindgen]
+pub fn tape_frame_checkpoint(handle: u32, events: f64) -> Result<String, JsValue> {
+    at_moment(handle, events, |player| player.checkpoint().to_json())
+}
+
+fn at_moment(handle: u32, events: f64, read: impl FnOnce(&Player) -> String) -> Result<String, JsValue> {
     TAPES.with_borrow_mut(|tapes| {
         let open = tapes.get_mut(&handle).ok_or_else(|| misuse("the tape was closed"))?;
-        let frame = open.seeker.frame(whole(events)).map_err(|fault| diverged(&fault))?;
-        Ok(frame.to_json())
+        open.seeker.seek(whole(events)).map(read).map_err(|fault| diverged(&fault))
     })
 }
 
