@@ -223,8 +223,10 @@ impl AnthropicDecoder {
         let mut open = mem::take(&mut self.suspended);
         open.push((self.at, mem::take(&mut self.open)));
         for (_, open) in open {
-            let is_whole =
-                matches!(&open, AnthropicBlock::Call { index, is_stopped: true, .. } if Some(*index) != last);
+            // A call that the limit cuts off has no end of its own. Gateways close it all the same: then its arguments are no
+            // whole object, or there are none yet.
+            let is_whole = matches!(&open, AnthropicBlock::Call { index, has_pieces, is_stopped: true, .. }
+                if *has_pieces || Some(*index) != last);
             if !is_cut || is_whole {
                 self.open = open;
                 self.close(answering);
