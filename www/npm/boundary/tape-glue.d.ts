@@ -217,9 +217,19 @@ export interface Calls {
   tape_decode(text: string): number;
   
   /**
-   * Returns the moment after so many events, as JSON.
+   * Returns the moment after so many events, as JSON, without what [`tape_frame_request`] and [`tape_frame_checkpoint`] return.
    */
   tape_frame(handle: number, events: number): string;
+  
+  /**
+   * Returns the checkpoint of this moment.
+   */
+  tape_frame_checkpoint(handle: number, events: number): string;
+  
+  /**
+   * Returns the request that was sent last at this moment; an empty text if there is none.
+   */
+  tape_frame_request(handle: number, events: number): string;
   
   /**
    * Returns the first line of a tape.
