@@ -62,7 +62,7 @@ export function checkNames(where, given, known, likely = Array.isArray(known) ? 
 }
 
 /** The names that there are, if they fit into a sentence. @param {string[]} names */
-const thereAre = (names) => (names.length > 12 ? "" : `; there ${names.length > 1 ? "are" : "is"} ${names.join(", ")}`);
+const thereAre = (names) => (names.length > 20 ? "" : `; there ${names.length > 1 ? "are" : "is"} ${names.join(", ")}`);
 
 /**
  * Throws if an object has a name that other libraries use, or that belongs elsewhere.
