@@ -37,6 +37,7 @@ class Cassette {
   /** @type {Answer[]} */ #answers = [];
   /** @type {Result[]} */ #results = [];
   /** The lines that were added. @type {string[]} */ #added = [];
+  #createdAt = Date.now();
   #read = false;
 
   /** @param {Tape | undefined} tape @param {{ match: "order" | "request", model: Model | undefined, tools: readonly ToolDefinition[], redact: CassetteOptions["redact"] }} options */
@@ -98,7 +99,7 @@ class Cassette {
 
   /** The tape, with what was added. @returns {Tape} */
   toTape() {
-    const header = JSON.stringify({ tape: 1, engine: "cassette", createdAt: Date.now() });
+    const header = JSON.stringify({ tape: 1, engine: "cassette", createdAt: this.#createdAt });
     const lines = this.#tape?.toText().trimEnd().split("\n") ?? [header];
     // The last line says what a replay gives, which does not change.
     const at = this.#tape?.complete ? lines.length - 1 : lines.length;
