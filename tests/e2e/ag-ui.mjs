@@ -30,10 +30,15 @@ async function bundle(name, folder) {
   return /** @type {Uint8Array} */ (outputFiles.find(({ path }) => path.endsWith(".js"))?.contents);
 }
 
-test("CopilotKit: two questions, an agent inside a call, stop", { timeout: 400_000 }, async (t) => {
-  const { folder, missing } = packagesOf("copilotkit", [...REACT, "@copilotkit/react-core@1.74.0"]);
+/**
+ * Two questions, an agent inside a call, and stop, in the page of a client.
+ * @param {import("node:test").TestContext} t @param {string} name @param {string[]} packages
+ * @param {{ send(page: import("playwright-core").Page, words: string): Promise<void>, stop(page: import("playwright-core").Page): Promise<void> }} ways
+ */
+async function drive(t, name, packages, { send, stop }) {
+  const { folder, missing } = packagesOf(name, [...REACT, ...packages]);
   if (folder === undefined) return t.skip(missing);
-  const code = await bundle("copilotkit", folder);
+  const code = await bundle(name, folder);
   /** @type {number[]} */
   const paid = [];
   const started = deferred();
@@ -54,32 +59,40 @@ test("CopilotKit: two questions, an agent inside a call, stop", { timeout: 400_0
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(error.message));
   await page.goto(url);
-  const send = async (/** @type {string} */ words) => {
-    await page.getByTestId("copilot-chat-textarea").fill(words);
-    await page.getByTestId("copilot-chat-textarea").press("Enter");
-  };
   const answer = (/** @type {string} */ call, /** @type {string} */ word) => page.locator(".question", { hasText: `${call}:` }).getByText(word, { exact: true }).click();
 
-  await send("Pay both");
+  await send(page, "Pay both");
   await answer("p1", "Yes");
   await answer("p2", "No");
   await page.getByText("One is paid.").waitFor();
   assert.deepEqual(paid, [1]);
 
-  await send("And three");
+  await send(page, "And three");
   await answer("c/p3", "Yes");
   await page.getByText("The clerk says so.").waitFor();
   assert.deepEqual(paid, [1, 3]);
 
-  await send("Wait for ever");
+  await send(page, "Wait for ever");
   await started.promise;
-  await page.getByTestId("copilot-send-button").click();
+  await stop(page);
   const [{ run }] = /** @type {any} */ ([...threads.values()]);
   assert.equal((await run).stopReason, "aborted");
   assert.deepEqual(complaints, []);
-});
+}
 
-test("assistant-ui", { timeout: 400_000 }, (t) => {
-  const { missing } = packagesOf("assistant-ui", [...REACT, "@assistant-ui/react@0.15.22", "@assistant-ui/react-ag-ui@0.0.58"]);
-  t.skip(missing ?? "it can be installed now, and no page drives it yet");
-});
+test("CopilotKit: two questions, an agent inside a call, stop", { timeout: 400_000 }, (t) => drive(t, "copilotkit", ["@copilotkit/react-core@1.74.0"], {
+  async send(page, words) {
+    await page.getByTestId("copilot-chat-textarea").fill(words);
+    await page.getByTestId("copilot-chat-textarea").press("Enter");
+  },
+  stop: (page) => page.getByTestId("copilot-send-button").click(),
+}));
+
+// 0.0.58 of its AG-UI runtime needs a version of @assistant-ui/react-generative-ui that was never published.
+test("assistant-ui: two questions, an agent inside a call, stop", { timeout: 400_000 }, (t) => drive(t, "assistant-ui", ["@assistant-ui/react@0.15.22", "@assistant-ui/react-ag-ui@0.0.57"], {
+  async send(page, words) {
+    await page.getByLabel("Message").fill(words);
+    await page.getByLabel("Message").press("Enter");
+  },
+  stop: (page) => page.getByText("Stop", { exact: true }).click(),
+}));
