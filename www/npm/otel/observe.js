@@ -1,7 +1,7 @@
 // @ts-check
 // Observes an agent while it works: spans and metrics of OpenTelemetry, active where its tools run.
 
-import { context, metrics, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { context, isSpanContextValid, metrics, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { checkNames, kindOf, misuse } from "../shared.js";
 import * as is from "./names.js";
 import { Trace } from "./trace.js";
@@ -36,7 +36,7 @@ export function observe(agent, options = {}) {
   around.wrapTool = (call, next) => {
     const inner = () => (wrapTool ? wrapTool(call, next) : next());
     const node = spans.toolOf(call.runId, call);
-    return node ? context.with(node.context, inner) : inner();
+    return node?.isThere ? context.with(node.context, inner) : inner();
   };
   if (activeInModels || content) {
     around.wrapModel = (call, next) => {
@@ -44,7 +44,7 @@ export function observe(agent, options = {}) {
       const node = spans.chatOf(call.runId);
       // The messages as they are sent, of agents inside calls too.
       if (content) spans.request(call.runId, call.path.length === 0 ? agent.systemPrompt : "", call.messages);
-      return node ? context.with(node.context, inner) : inner();
+      return node?.isThere ? context.with(node.context, inner) : inner();
     };
   }
   // Tells the engine that attempts are to be announced.
@@ -102,8 +102,14 @@ class LiveNode {
   constructor(span, parent) {
     this.span = span;
     this.parent = parent;
+    this.isRecording = span.isRecording();
     /** @type {Context | undefined} */
     this.own = undefined;
+  }
+
+  /** Whether spans made meanwhile belong to it: without an SDK there are none. */
+  get isThere() {
+    return this.isRecording || isSpanContextValid(this.span.spanContext());
   }
 
   get context() {

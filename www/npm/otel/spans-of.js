@@ -41,6 +41,7 @@ export function spansOf(events, options = {}) {
 class PastNode {
   /** @param {SpanRecord} record @param {Past} past @param {Span | undefined} span @param {Context} parent */
   constructor(record, past, span, parent) {
+    this.isRecording = true;
     this.record = record;
     this.past = past;
     this.span = span;
