@@ -7,12 +7,18 @@
     reason = "a test that fails here says where"
 )]
 
+use std::rc::Rc;
+
+use futures::stream::{self, StreamExt};
 use rig::dice::Dice;
 use rig::play::{play_recorded, read};
 use rig::ports::Route;
 use rig::random::scenario;
 use rig::replay::trace_of;
-use turnwheel::tape::{Tape, replay};
+use turnwheel::http::{HttpModel, HttpResponse};
+use turnwheel::tape::{Recorder, RecorderOptions, Tape, decode_again, replay};
+use turnwheel::wires::{HttpRequest, WireOptions, wire};
+use turnwheel::{AgentLoopConfig, AgentRunContext, CancelToken, agent_loop};
 
 fn runs() -> u64 {
     std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1_000)
@@ -116,4 +122,41 @@ fn a_tape_that_is_changed_is_a_divergence_or_unreadable_and_never_a_panic() {
         differ += usize::from(replay(&tape).is_err());
     }
     assert!(differ > 200, "only {differ} of 400 were noticed");
+}
+
+/// Records a run over HTTP, whose answer comes in these reads.
+fn recorded_over_http(reads: &'static [&'static [u8]]) -> Tape {
+    let transport = async move |_: HttpRequest| {
+        let body = stream::iter(reads.iter().map(|read| Ok(read.to_vec()))).boxed_local();
+        Ok::<_, String>(HttpResponse { status: 200, headers: Vec::new(), body })
+    };
+    let clock = Rc::new(turnwheel::scripted::Clock::default());
+    let wire = wire("openai-chat", WireOptions::default()).unwrap();
+    let model = HttpModel::new(wire, Rc::new(transport), clock.clone()).with_key("sk-0123456789").model("m");
+    let recorder = Recorder::with_options(RecorderOptions { wire: true, ..RecorderOptions::default() });
+    let context = AgentRunContext::new("run", "session");
+    let config = AgentLoopConfig::new(model, clock);
+    let run = agent_loop(vec!["Hi".into()], config, context, CancelToken::new()).recorded(&recorder);
+    futures::executor::block_on(run.finish());
+    recorder.stop();
+    Tape::parse(&recorder.to_text()).unwrap()
+}
+
+const BEGIN: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Gr\xc3";
+const REST: &[u8] = b"\xbc\xc3\x9fe\"},\"finish_reason\":\"stop\"}]}\n\n";
+
+#[test]
+fn the_bytes_of_an_answer_are_written_and_decoded_to_the_same() {
+    let tape = recorded_over_http(&[BEGIN, REST, b"data: [DONE]\n\n"]);
+    assert_eq!(decode_again(&tape), Ok(1));
+    assert!(replay(&tape).is_ok());
+}
+
+#[test]
+fn an_answer_with_the_key_in_it_is_not_written_as_bytes() {
+    let tape = recorded_over_http(&[
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"sk-0123\"}}]}\n\n",
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"456789\"},\"finish_reason\":\"stop\"}]}\n\n",
+    ]);
+    assert_eq!(decode_again(&tape), Ok(0));
 }

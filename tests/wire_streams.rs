@@ -93,7 +93,7 @@ fn a_start_in_the_middle_of_a_block_does_not_void_it() {
 }
 
 #[test]
-fn the_last_call_of_a_message_that_was_cut_is_cut_even_if_its_json_is_whole() {
+fn the_last_call_of_a_message_that_was_cut_is_cut_unless_its_end_came() {
     let whole = |index| delta(index, r#"{"type":"input_json_delta","partial_json":"{\"a\":1}"}"#);
     let close = r#"{"type":"content_block_stop","index":0}"#;
     for (word, ends) in [("tool_use", true), ("end_turn", true), ("max_tokens", false), ("refusal", false)] {
@@ -113,6 +113,11 @@ fn the_last_call_of_a_message_that_was_cut_is_cut_even_if_its_json_is_whole() {
     let expected = ["start", "0 call f(t0)", r#"0 + {"a":1}"#];
     let wanted = [&expected[..], &["0 end", "1 text", "1 + x", "1 end", "done length"]].concat();
     assert_eq!(messages(&[&tool(0), &whole(0), &behind, &reason("max_tokens"), STOP]), wanted);
+    // Its own end proves it too, but not of a call whose arguments have not begun.
+    let wanted = [&expected[..], &["0 end", "done length"]].concat();
+    assert_eq!(messages(&[&tool(0), &whole(0), close, &reason("max_tokens"), STOP]), wanted);
+    let wanted = [&expected[..2], &["done length"]].concat();
+    assert_eq!(messages(&[&tool(0), close, &reason("max_tokens"), STOP]), wanted);
     let half = delta(1, r#"{"type":"input_json_delta","partial_json":"{"}"#);
     let events = messages(&[&tool(0), &tool(1), &whole(0), &half, close, &half, &reason("max_tokens"), STOP]);
     let wanted = ["0 call f(t0)", "1 call f(t1)", r#"0 + {"a":1}"#, "1 + {", "1 + {", "0 end", "done length"];

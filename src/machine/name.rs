@@ -27,6 +27,8 @@ const LONGEST_TOOL: usize = 64;
 /// | `t3/approve/0`, `t3/tool/0-pay` | the question about the first call of its answer, and the call |
 /// | `t3/queue.1` | the first poll of a queue |
 /// | `t3/sleep/1`, `t3/limit/1` | the first delay between attempts, and the first time limit |
+/// | `t3/start/0-pay` | no effect: what a host stores before the first call runs, see [`EffectNames::start`] |
+/// | `t3/summary.1` | no effect: a call of a model by the compaction engine, see [`EffectNames::summary`] |
 ///
 /// An effect that starts again in the same turn gets a number, from `.2` on.
 #[derive(Clone, Debug, Default)]
@@ -47,11 +49,6 @@ impl EffectNames {
 
     /// Names an effect that a step has just started; `state` is that after the step.
     pub fn name(&mut self, state: &LoopState, id: EffectId, effect: &Effect) -> String {
-        let turn_index = state.turn_index();
-        if self.turn_index != turn_index {
-            self.turn_index = turn_index;
-            self.given.clear();
-        }
         let kind = match effect {
             Effect::Choose => "choose".to_owned(),
             Effect::Prepare { .. } => "transform".to_owned(),
@@ -59,22 +56,55 @@ impl EffectNames {
             Effect::Compact { .. } => "compact".to_owned(),
             Effect::Hook(call) => hook_name(state, call),
             Effect::Approve(request) => ["approve/", &place_of(state, &request.call_id)].concat(),
-            Effect::Execute { call_id, .. } => tool_name(state, call_id),
+            Effect::Execute { call_id, .. } => ["tool/", &call_name(state, call_id)].concat(),
             Effect::Poll(Queue::FollowUp) => "follow_up".to_owned(),
             Effect::Poll(_) => "queue".to_owned(),
             Effect::Sleep { .. } => (if is_back_off(state, id) { "sleep" } else { "limit" }).to_owned(),
         };
-        let name = [&self.prefix, "t", &text::number(u64::from(turn_index)), "/", &kind].concat();
+        let numbering = match effect {
+            Effect::Poll(_) => Numbering::Always("."),
+            Effect::Sleep { .. } => Numbering::Always("/"),
+            _ => Numbering::FromTwo,
+        };
+        self.numbered(state, &kind, numbering)
+    }
+
+    /// Names what a host stores before a call runs, to know later that it may have run: `t3/start/0-pay` for `t3/tool/0-pay`.
+    pub fn start(&mut self, state: &LoopState, call_id: &str) -> String {
+        let kind = ["start/", &call_name(state, call_id)].concat();
+        self.numbered(state, &kind, Numbering::FromTwo)
+    }
+
+    /// Names a call of a model by which the compaction engine makes a summary: `t3/summary.1`, `t3/summary.2`.
+    pub fn summary(&mut self, state: &LoopState) -> String {
+        self.numbered(state, "summary", Numbering::Always("."))
+    }
+
+    fn numbered(&mut self, state: &LoopState, kind: &str, numbering: Numbering) -> String {
+        let turn_index = state.turn_index();
+        if self.turn_index != turn_index {
+            self.turn_index = turn_index;
+            self.given.clear();
+        }
+        let name = [&self.prefix, "t", &text::number(u64::from(turn_index)), "/", kind].concat();
         let count = self.given.get(&name).copied().unwrap_or_default() + 1;
         self.given.insert(name.clone(), count);
-        let number = match effect {
-            Effect::Poll(_) => [".", &text::number(count)].concat(),
-            Effect::Sleep { .. } => ["/", &text::number(count)].concat(),
-            _ if count > 1 => [".", &text::number(count)].concat(),
-            _ => String::new(),
+        let number = match numbering {
+            Numbering::Always(before) => [before, &text::number(count)].concat(),
+            Numbering::FromTwo if count > 1 => [".", &text::number(count)].concat(),
+            Numbering::FromTwo => String::new(),
         };
         shortened([name, number].concat())
     }
+}
+
+/// Which of several effects of a kind have a number.
+#[derive(Clone, Copy)]
+enum Numbering {
+    /// All, behind this.
+    Always(&'static str),
+    /// All but the first.
+    FromTwo,
 }
 
 fn hook_name(state: &LoopState, call: &HookCall) -> String {
@@ -87,10 +117,11 @@ fn hook_name(state: &LoopState, call: &HookCall) -> String {
     ["hook/", call.stage(), &place].concat()
 }
 
-fn tool_name(state: &LoopState, call_id: &str) -> String {
+/// The place of a call in its answer, and its tool.
+fn call_name(state: &LoopState, call_id: &str) -> String {
     let name = call_of(state, call_id).map_or("", |(_, call)| call.tool_name.as_str());
     let name = name.get(..name.floor_char_boundary(LONGEST_TOOL)).unwrap_or_default();
-    ["tool/", &place_of(state, call_id), "-", name].concat()
+    [&place_of(state, call_id), "-", name].concat()
 }
 
 /// The place of a call in its answer: ids of providers are texts of any length.

@@ -6,7 +6,7 @@ use crate::machine::{Letter, unsaid};
 use crate::rules::checkpoint::CheckpointEnvelopeV1;
 use crate::rules::stream::ModelRequest;
 use crate::words::message::{AgentMessage, Usage};
-use crate::words::question::Question;
+use crate::words::question::{Question, QuestionKind};
 
 use super::play::Player;
 
@@ -21,7 +21,7 @@ pub struct Frame {
     pub messages: Vec<AgentMessage>,
     /// What the run does.
     pub phase: &'static str,
-    /// The open questions.
+    /// The open questions of all kinds, in the order in which they were asked.
     pub questions: Vec<Question>,
     /// The usage of the run.
     pub usage: Usage,
@@ -39,12 +39,34 @@ impl Player {
             n: self.events,
             at: self.now,
             messages: self.messages().to_vec(),
-            phase: state.map_or("idle", |state| state.phase.name()),
+            phase: self.phase(),
             questions: state.map_or_else(Vec::new, |state| state.questions()),
             usage: state.map_or_else(Usage::default, |state| *state.usage()),
             request: self.request.clone(),
             checkpoint: self.checkpoint(),
         }
+    }
+
+    /// Writes the members of a [`Frame`] that are small, and the messages: a host that shows moments one after the other asks
+    /// for the request and the checkpoint, in which the messages stand again, only where it shows them.
+    pub fn write_frame(&self, out: &mut ObjectWriter<'_>) {
+        let state = self.state.as_ref();
+        out.field("n", &self.events).field("at", &self.now).field("phase", self.phase());
+        write_questions(&state.map_or_else(Vec::new, |state| state.questions()), out);
+        out.field("usage", &state.map_or_else(Usage::default, |state| *state.usage()));
+        let mut messages = ListWriter::new(out.key("messages"));
+        self.messages().iter().for_each(|message| message.write_json(messages.item()));
+        messages.end();
+    }
+
+    /// What the run does.
+    pub fn phase(&self) -> &'static str {
+        self.state.as_ref().map_or("idle", |state| state.phase.name())
+    }
+
+    /// The request that was sent last, without its key.
+    pub fn request(&self) -> Option<&ModelRequest> {
+        self.request.as_ref()
     }
 
     /// The agent at this moment, as a checkpoint: see [`Agent::restore`](crate::agent::Agent::restore).
@@ -92,9 +114,20 @@ impl ToJson for Frame {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         object.field("n", &self.n).field("at", &self.at).field("messages", &self.messages);
-        object.field("phase", self.phase).field("pendingApprovals", &self.questions);
+        object.field("phase", self.phase);
+        write_questions(&self.questions, &mut object);
         object.field("usage", &self.usage).optional("request", &self.request);
         object.field("checkpoint", &self.checkpoint);
         object.end();
     }
+}
+
+fn write_questions(questions: &[Question], out: &mut ObjectWriter<'_>) {
+    let mut all = ListWriter::new(out.key("pendingQuestions"));
+    questions.iter().for_each(|question| question.write_json(all.item()));
+    all.end();
+    let mut approvals = ListWriter::new(out.key("pendingApprovals"));
+    let is_tool = |question: &&Question| question.kind == QuestionKind::Tool;
+    questions.iter().filter(is_tool).for_each(|question| question.write_json(approvals.item()));
+    approvals.end();
 }

@@ -41,6 +41,7 @@ mod redact;
 mod seek;
 mod seen;
 mod text;
+mod wire;
 
 use std::rc::Rc;
 
@@ -62,6 +63,7 @@ pub use redact::Redact;
 pub use seek::Seeker;
 pub use seen::Seen;
 pub use text::{Tape, TapeError};
+pub use wire::decode_again;
 
 /// Sees what enters the machine of a run, in order. The driver calls it.
 pub(crate) trait Recording {

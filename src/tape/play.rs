@@ -56,7 +56,10 @@ pub(super) struct When {
 pub(super) struct Pieces {
     pub(super) id: EffectId,
     pub(super) when: When,
-    pub(super) rest: std::vec::IntoIter<Value>,
+    /// Shared with the players that were copied from this one, since there may be thousands.
+    pub(super) all: Rc<[Value]>,
+    /// The next one.
+    pub(super) at: usize,
     /// The last piece that was written in full: the next ones may be only what they add.
     pub(super) last: Value,
 }
@@ -147,8 +150,8 @@ impl Player {
         let mut rules = self.rules.clone();
         answer(&mut rules, &self.values, &answers);
         let pieces = self.pieces.as_ref().map(|(pieces, next)| {
-            let Pieces { id, when, rest, last } = pieces;
-            (Pieces { id: *id, when: *when, rest: rest.clone(), last: last.clone() }, next.clone())
+            let Pieces { id, when, all, at, last } = pieces;
+            (Pieces { id: *id, when: *when, all: all.clone(), at: *at, last: last.clone() }, next.clone())
         });
         Player {
             tape: self.tape.clone(),
@@ -265,8 +268,9 @@ impl Player {
     /// Reads up to the next line that waits for events.
     fn peek(&mut self) -> Result<(), Divergence> {
         if let Some((pieces, next @ None)) = &mut self.pieces {
-            match pieces.rest.next() {
+            match pieces.all.get(pieces.at).cloned() {
                 Some(piece) => {
+                    pieces.at += 1;
                     let read = read_piece(pieces, piece).map_err(|why| Divergence {
                         input: self.inputs,
                         expected: "a piece of an answer".to_owned(),
@@ -283,7 +287,7 @@ impl Player {
             self.at += 1;
             if ["rules", "set", "books"].iter().any(|key| line.get(key).is_some()) {
                 self.beside.push(line);
-            } else if line.get("ask").is_none() {
+            } else if !["ask", "wire", "child", "added"].iter().any(|key| line.get(key).is_some()) {
                 self.next = Some(line);
             }
         }
@@ -334,7 +338,7 @@ impl Player {
                 let Value::Array(pieces) = line.take("pieces") else {
                     return Err(self.unreadable("`pieces` must be a list"));
                 };
-                self.pieces = Some((Pieces { id, when, rest: pieces.into_iter(), last: Value::Null }, None));
+                self.pieces = Some((Pieces { id, when, all: pieces.into(), at: 0, last: Value::Null }, None));
             }
             Some("late") => self.take_late(&line),
             _ => self.take_input(&line)?,
@@ -438,12 +442,19 @@ impl Player {
         }
         let is_resume = matches!(input, Input::Resume);
         let mut out = Vec::new();
+        // What rules answered to the last input of a tape that was cut may be missing: then the input is too.
+        let is_last = !self.tape.is_complete() && self.at >= self.tape.len();
+        let before = is_last.then(|| state.apart());
         state.step(&self.rules, self.now, input, &mut out);
         for output in &out {
             if let Output::Start { id, effect, .. } = output {
                 let name = self.names.name(state, *id, effect);
                 self.open.insert(*id, name);
             }
+        }
+        if before.is_some() && self.answers.fault().is_some() {
+            self.state = before;
+            return Ok(());
         }
         let checked = self.digest.check(self.inputs, &out, &self.open);
         self.queue.extend(out);

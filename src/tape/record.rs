@@ -8,7 +8,7 @@ use crate::data::list::ListWriter;
 use crate::data::table::Table;
 use crate::host::config::AgentLoopConfig;
 use crate::host::tool::ChildEvent;
-use crate::machine::{EffectId, EffectNames, Input, LoopState, Output, Reply};
+use crate::machine::{Effect, EffectId, EffectNames, Input, LoopState, Output, Reply};
 use crate::rules::budget::Amounts;
 use crate::rules::stream::AssistantMessageEvent;
 use crate::words::event::AgentEvent;
@@ -20,6 +20,7 @@ use super::input::{write_child, write_input};
 use super::plain::values_of;
 use super::redact::{Redact, Redactor};
 use super::text::{Tape, VERSION};
+use super::wire::hear_bytes;
 use super::{Beginning, Recording, digest};
 
 /// What a recorder writes.
@@ -31,6 +32,8 @@ pub struct RecorderOptions {
     pub max_bytes: Option<usize>,
     /// Sees every text before it is written.
     pub redact: Option<Rc<Redact>>,
+    /// Whether the bytes of answers over HTTP are written too, as they came: see [`decode_again`](super::decode_again).
+    pub wire: bool,
     /// Whether each run begins with its whole history, so that what is before it can be left out.
     pub is_self_contained: bool,
     /// The events and the starts of effects that the tape has already, for one that goes on.
@@ -44,6 +47,7 @@ pub struct Recorder(Rc<Writing>);
 struct Writing {
     pen: Rc<Pen>,
     is_self_contained: bool,
+    hears_bytes: bool,
     is_stopped: Cell<bool>,
     /// The configuration that was written last, and the one whose rules are recorded.
     config: RefCell<Option<(Rc<AgentLoopConfig>, Rc<AgentLoopConfig>)>>,
@@ -71,11 +75,13 @@ pub(super) struct Pen {
     pieces: Cell<Option<(EffectId, u64)>>,
     /// The block that the last piece adds to, if it adds to one.
     block: Cell<Option<(PieceKind, u32)>>,
+    /// The model call that began last, and its name.
+    pub(super) call: RefCell<Option<(EffectId, String)>>,
 }
 
 impl Pen {
     /// Writes a line.
-    fn line(&self, write: impl FnOnce(&mut ObjectWriter<'_>)) {
+    pub(super) fn line(&self, write: impl FnOnce(&mut ObjectWriter<'_>)) {
         self.close_pieces();
         let mut line = String::new();
         let mut object = ObjectWriter::new(&mut line);
@@ -121,7 +127,7 @@ impl Pen {
     }
 
     /// Writes when something happened: the time, the events before it, and the effects that have started.
-    fn when(&self, now: u64, line: &mut ObjectWriter<'_>) {
+    pub(super) fn when(&self, now: u64, line: &mut ObjectWriter<'_>) {
         self.now.set(now);
         let mut to = ListWriter::new(line.field("at", &now).key("to"));
         self.events.get().write_json(to.item());
@@ -138,7 +144,9 @@ impl Recorder {
 
     /// Begins a tape.
     pub fn with_options(options: RecorderOptions) -> Self {
-        let RecorderOptions { now, max_bytes, redact, is_self_contained, counts: (events, starts) } = options;
+        let RecorderOptions { now, max_bytes, redact, wire, is_self_contained, counts: (events, starts) } =
+            options;
+        let redacts = redact.is_some();
         let redactor = (max_bytes.is_some() || redact.is_some()).then_some(Redactor { max_bytes, redact });
         let pen = Pen {
             text: RefCell::default(),
@@ -148,11 +156,14 @@ impl Recorder {
             now: Cell::new(now),
             pieces: Cell::default(),
             block: Cell::default(),
+            call: RefCell::default(),
         };
         pen.append(header(now));
         Recorder(Rc::new(Writing {
             pen: Rc::new(pen),
             is_self_contained,
+            // Nobody can find a text in bytes that may be cut anywhere, so what shall be redacted is not written as bytes.
+            hears_bytes: wire && !redacts,
             is_stopped: Cell::default(),
             config: RefCell::default(),
             values: RefCell::default(),
@@ -337,7 +348,12 @@ impl Recording for Writing {
             return recorded.clone();
         }
         self.write_rules(config, false);
-        let recorded = Rc::new(recorded(config, &self.pen));
+        let mut recorded = recorded(config, &self.pen);
+        if self.hears_bytes {
+            let timer = config.ports.timer.clone();
+            hear_bytes(&mut recorded, &self.pen, Rc::new(move || timer.now()));
+        }
+        let recorded = Rc::new(recorded);
         *self.config.borrow_mut() = Some((config.clone(), recorded.clone()));
         recorded
     }
@@ -418,6 +434,9 @@ impl Recording for Writing {
             match output {
                 Output::Start { id, effect, .. } => {
                     let name = self.names.borrow_mut().name(state, *id, effect);
+                    if self.hears_bytes && matches!(effect, Effect::Infer { .. }) {
+                        *self.pen.call.borrow_mut() = Some((*id, name.clone()));
+                    }
                     self.open.borrow_mut().insert(*id, name);
                 }
                 Output::Cancel(id) => drop(self.open.borrow_mut().remove(id)),

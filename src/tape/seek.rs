@@ -7,9 +7,15 @@ use super::text::Tape;
 /// How many events lie between two moments that are kept.
 const APART: u64 = 256;
 
-/// Finds moments of a tape. It keeps a player every few hundred events, so that no moment is far from one.
+/// How many lie between two that are kept around the moment looked at last.
+const NEAR: u64 = 16;
+
+/// Finds moments of a tape. It keeps a player every few hundred events, and more around the last moment: whoever goes back a
+/// step goes back another one.
 pub struct Seeker {
     kept: Vec<Player>,
+    /// Those between two kept ones, in order.
+    near: Vec<Player>,
     /// The moment looked at last: the next one is often close behind it.
     last: Player,
 }
@@ -17,22 +23,39 @@ pub struct Seeker {
 impl Seeker {
     /// Looks for moments of this tape.
     pub fn new(tape: &Tape) -> Self {
-        Seeker { kept: vec![Player::new(tape)], last: Player::new(tape) }
+        Seeker { kept: vec![Player::new(tape)], near: Vec::new(), last: Player::new(tape) }
     }
 
     /// The moment after so many events.
     ///
     /// # Errors
-    /// If the tape has not as many, or the engine does not do what the tape says.
+    /// As for [`Seeker::seek`].
     pub fn frame(&mut self, events: u64) -> Result<Frame, Divergence> {
-        let is_behind = self.last.events() <= events && events - self.last.events() < APART;
+        self.seek(events).map(Player::frame)
+    }
+
+    /// A player that has come to the moment after so many events.
+    ///
+    /// # Errors
+    /// If the tape has not as many, or the engine does not do what the tape says.
+    pub fn seek(&mut self, events: u64) -> Result<&Player, Divergence> {
+        let is_behind = self.last.events() <= events && events - self.last.events() < NEAR;
         if !is_behind {
-            self.last = self.nearest(events)?;
+            self.last = match self.nearest_of_near(events) {
+                Some(player) => player,
+                None => self.nearest(events)?,
+            };
         }
         if !self.last.seek(events)? {
             return Err(self.last.too_short(events));
         }
-        Ok(self.last.frame())
+        Ok(&self.last)
+    }
+
+    /// A copy of the last player around the last moment that is not beyond these events.
+    fn nearest_of_near(&self, events: u64) -> Option<Player> {
+        let is_fit = |player: &&Player| player.events() <= events && events - player.events() < NEAR;
+        self.near.iter().rev().find(is_fit).map(Player::apart)
     }
 
     /// Returns a copy of the last player that is not beyond these events. Those on the way are kept.
@@ -47,6 +70,14 @@ impl Seeker {
             self.kept.push(player);
         }
         let at = wanted.min(self.kept.len().saturating_sub(1));
-        Ok(self.kept.get(at).map_or_else(|| self.last.apart(), Player::apart))
+        let mut player = self.kept.get(at).map_or_else(|| self.last.apart(), Player::apart);
+        self.near.clear();
+        loop {
+            let next = player.events().saturating_add(NEAR);
+            if next > events || !player.seek(next)? {
+                return Ok(player);
+            }
+            self.near.push(player.apart());
+        }
     }
 }

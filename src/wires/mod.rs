@@ -11,8 +11,10 @@ mod limits;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod sse;
+mod tap;
 
 pub use limits::Limits;
+pub use tap::{Heard, Tap, TappedWire};
 
 use crate::data::json::Value;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest, NativeOutput};
@@ -66,6 +68,36 @@ pub fn wire(name: &str, options: WireOptions) -> Result<Box<dyn Wire>, String> {
     })
 }
 
+/// What a decoder must know: the wire, and how the server differs from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// The name of the wire: see [`wire`].
+    pub wire: &'static str,
+    /// The name of the provider.
+    pub provider: String,
+    /// Chat only: what `reasoning_details` hold is kept.
+    pub keeps_details: bool,
+}
+
+impl Dialect {
+    /// The dialect of a wire that no switch bends.
+    fn plain(wire: &'static str, provider: &str) -> Dialect {
+        Dialect { wire, provider: provider.to_owned(), keeps_details: false }
+    }
+}
+
+/// A decoder of answers on the wire with this name, for those that were recorded.
+pub fn decoder(wire: &str, provider: &str, keeps_details: bool) -> Option<Box<dyn Decoder>> {
+    let limits = Limits::default();
+    Some(match wire {
+        "openai-chat" => openai_chat::decoder(limits, keeps_details),
+        "openai-responses" => openai_responses::decoder(limits, provider == "xai"),
+        "anthropic" => anthropic::decoder(limits),
+        "gemini" => gemini::decoder(limits),
+        _ => return None,
+    })
+}
+
 /// The protocol of one provider. Keeps what it has encoded, so that each message is encoded once, however
 /// long the history.
 pub trait Wire {
@@ -79,6 +111,9 @@ pub trait Wire {
     fn native_output(&self, _model: &str) -> Option<NativeOutput> {
         None
     }
+
+    /// What the decoder must know of the server.
+    fn dialect(&self) -> Dialect;
 
     /// Creates a decoder for the body of a 200 answer.
     fn decoder(&self) -> Box<dyn Decoder>;

@@ -326,8 +326,8 @@ test("questions of a tool and of a budget, and their answers, are lived again", 
 
   // At the question, the agent waits for the answer, and a fork of it too.
   const asked = heard.findIndex(({ type, kind }) => type === "question_asked" && kind === "budget") + 1;
-  const { phase, pendingApprovals } = replay(tape).seek(asked);
-  assert.deepEqual([phase, pendingApprovals[0]?.kind], ["questioned", "budget"]);
+  const { phase, pendingApprovals, pendingQuestions } = replay(tape).seek(asked);
+  assert.deepEqual([phase, pendingApprovals, pendingQuestions.map(({ kind }) => kind)], ["questioned", [], ["budget"]]);
   const forked = fork(tape, { at: asked, model: scripted(["Otherwise."]), tools: [pick], budget: { turns: 1, onExceed: "ask", scope: "agent" } });
   assert.equal(forked.resolve(forked.pendingQuestions[0]?.id ?? "", { raise: { turns: 1 } }), true);
   assert.equal((await forked.continue().orThrow()).text, "Otherwise.");

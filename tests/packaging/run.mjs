@@ -133,6 +133,21 @@ try {
     await writeFile(join(project, "remote.mjs"), 'import { Agent, scripted } from "turnwheel";\nimport { RemoteAgent, fromResponse } from "turnwheel/remote";\nimport { agentHandler } from "turnwheel/server";\nconst handler = agentHandler(new Agent({ model: scripted(["there"]) }));\nconst remote = new RemoteAgent({ url: "http://a.localhost/x", fetch: (url, init) => handler(new Request(url, init)) });\nconst { text } = await remote.prompt("Go");\nconst run = new Agent({ model: scripted(["here"]) }).prompt("Go");\nconsole.log(text, (await fromResponse(run.toResponse())).text);\n');
     assert.equal((await run(process.execPath, ["remote.mjs"], { cwd: project })).stdout.trim(), "there here");
   });
+  await check("npx turnwheel tape shows a tape, writes it as JSON and as a test that passes, and says how it is called", async () => {
+    await writeFile(join(project, "recorded.mjs"), 'import { writeFileSync } from "node:fs";\nimport { Agent, scripted, tool } from "turnwheel";\nimport { record } from "turnwheel/tape";\nconst look = tool({ name: "look", description: "Looks", parameters: { type: "object" }, execute: () => "a tree" });\nconst agent = new Agent({ model: scripted([{ toolCalls: [{ toolName: "look" }] }, "I see a tree."]), tools: [look] });\nconst recorder = await record(agent);\nawait agent.prompt("What is there?");\nrecorder.stop();\nwriteFileSync("seen.tape", recorder.toText());\n');
+    await run(process.execPath, ["recorded.mjs"], { cwd: project });
+    const npx = (/** @type {string[]} */ ...args) => run("npx", ["--no-install", "turnwheel", ...args], { cwd: project });
+    const shown = (await npx("tape", "seen.tape")).stdout;
+    for (const told of ["asked: What is there?", "look {}", "look ends: a tree", "the model: I see a tree. (stop)", "run ends: completed", "15 events, 4 messages"]) assert.ok(shown.includes(told), `${told} in ${shown}`);
+    const lines = (await npx("tape", "seen.tape", "--json")).stdout.trim().split("\n").map((line) => JSON.parse(line));
+    assert.ok(lines.some(({ kind, name }) => kind === "start" && name === "t0/tool/0-look"));
+    assert.match((await npx("tape", "seen.tape", "--test")).stdout, /seen\.test\.mjs is written/);
+    assert.match((await run(process.execPath, ["--test", "seen.test.mjs"], { cwd: project })).stdout, /pass 1\b/);
+    await assert.rejects(npx("tape"), (/** @type {any} */ error) => error.code === 1 && /^Usage: npx turnwheel tape FILE/.test(error.stderr));
+    await assert.rejects(npx("tape", "package.json"), (/** @type {any} */ error) => error.code === 1 && /the text is no tape/.test(error.stderr));
+    await assert.rejects(npx("tape", "nowhere.tape"), (/** @type {any} */ error) => error.code === 1 && /nowhere\.tape/.test(error.stderr));
+  });
+
   await check("turnwheel/stores stands beside the bundle, not in it", async () => {
     await writeFile(join(project, "stores.mjs"), 'import { durableObjectStore, indexedDBStore } from "turnwheel/stores";\nimport { AgentError } from "turnwheel";\nconst error = await indexedDBStore().load("a").catch((error) => error);\nconsole.log(typeof durableObjectStore, AgentError.isInstance(error), error.message);\n');
     assert.equal((await run(process.execPath, ["stores.mjs"], { cwd: project })).stdout.trim(), "function true there is no IndexedDB here; it is a browser's");

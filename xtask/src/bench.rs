@@ -18,8 +18,18 @@ const WITH_A_BUILD: [&str; 2] = ["--against", "--rounds"];
 /// Runs `cargo xtask bench`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
     let options: Vec<&str> = [&WITH_PEERS[..], &WITH_A_BUILD, &["--node"]].concat();
-    let args = Args::parse(args, &["--page"], &options)?;
+    let args = Args::parse(args, &["--page", "--tape"], &options)?;
     let is_given = |name: &&&str| args.value(name).is_some();
+    if args.has("--tape") {
+        let is_other = |name: &&str| args.has("--page") || args.value(name).is_some();
+        let mut others = WITH_PEERS.iter().chain(&["--against", "--node"]);
+        if let Some(other) = others.find(|name| is_other(name)) {
+            let other = if args.has("--page") { "--page" } else { other };
+            let why = "`--tape` compares runs that are recorded with runs that are not";
+            return Err(Misuse(format!("`{other}` does not go with it: {why}")).into());
+        }
+        return tape(&args);
+    }
     if args.has("--page") {
         let other = WITH_PEERS.iter().chain(&["--against", "--node"]).find(is_given);
         return match other {
@@ -73,6 +83,18 @@ fn page(args: &Args) -> Result<ExitCode> {
     Ok(exit_code(visit.status().context("cannot start node")?))
 }
 
+/// Measures what recording costs, in this build, with a recorder and without one in turns.
+fn tape(args: &Args) -> Result<ExitCode> {
+    setup::for_build()?;
+    pack::build(Kind::Release)?;
+    let mut bench = command("node");
+    bench.arg("--expose-gc").arg(root().join("benches/tape.mjs")).args(&args.positional);
+    if let Some(rounds) = args.value("--rounds") {
+        bench.args(["--rounds", rounds]);
+    }
+    Ok(exit_code(bench.status().context("cannot start node")?))
+}
+
 fn with_peers(args: &Args) -> Result<ExitCode> {
     args.no_positional()?;
     setup::for_build()?;
@@ -108,6 +130,7 @@ fn append_other_parts() -> Result<()> {
         ("Where the time goes", "profile.mjs"),
         ("In other hosts", "hosts.mjs"),
         ("What runs hold", "limits.mjs"),
+        ("What recording costs", "tape.mjs"),
     ];
     for (title, script) in parts {
         let output = read(command("node").arg("--expose-gc").arg(root().join("benches").join(script)))?;
@@ -156,5 +179,7 @@ mod tests {
             "`--rounds` belongs to `--against` and `--page`; here it is `--reps`"
         );
         assert!(refused(&["--page", "--jobs", "W1"]).starts_with("`--jobs` does not go with it: "));
+        assert!(refused(&["--tape", "--jobs", "W1"]).starts_with("`--jobs` does not go with it: "));
+        assert!(refused(&["--tape", "--page"]).starts_with("`--page` does not go with it: "));
     }
 }

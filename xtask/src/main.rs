@@ -74,8 +74,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]\n  bench --against OLD_PKG [CELL...] [--rounds N] [--node PATH]\n  bench --page [--rounds N]",
-        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md; or against another build of itself, in turns: fails if a cell got worse by more than its noise; or pages of all on a slow network, until the first text: the whole of it writes benches/PAGE.md",
+        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]\n  bench --against OLD_PKG [CELL...] [--rounds N] [--node PATH]\n  bench --page [--rounds N]\n  bench --tape [CELL...] [--rounds N]",
+        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md; or against another build of itself, in turns: fails if a cell got worse by more than its noise; or pages of all on a slow network, until the first text: the whole of it writes benches/PAGE.md; or what recording a tape costs",
         run: bench::run,
     },
     Command {

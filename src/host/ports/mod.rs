@@ -18,6 +18,7 @@ use crate::host::tool::Nesting;
 use crate::rules::approval::ToolDecision;
 use crate::rules::policy::Transform;
 use crate::rules::stream::{AssistantMessageEvent, MAX_ANSWER, ModelRequest, NativeOutput};
+use crate::wires::Tap;
 use crate::words::event::CompactionReport;
 use crate::words::message::{AgentMessage, Usage};
 use crate::words::price::Price;
@@ -76,6 +77,11 @@ pub trait StreamFn {
     /// written as JSON. A longer answer ends with an error. `usize::MAX` is no limit.
     fn max_answer_bytes(&self) -> usize {
         MAX_ANSWER
+    }
+
+    /// The same model, the bytes of whose answers this one sees; `None` if there are no bytes.
+    fn tapped(&self, _tap: &Rc<dyn Tap>) -> Option<Rc<dyn StreamFn>> {
+        None
     }
 }
 

@@ -11,7 +11,7 @@ use crate::host::config::Model;
 use crate::host::ports::{AgentRunContext, StreamFn, Timer};
 use crate::rules::secrets::Secrets;
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest, NativeOutput};
-use crate::wires::{Decoder, HttpRequest, Wire};
+use crate::wires::{Decoder, HttpRequest, Tap, TappedWire, Wire};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::price::Price;
 
@@ -102,6 +102,17 @@ impl StreamFn for HttpModel {
 
     fn max_answer_bytes(&self) -> usize {
         self.wire.borrow().limits().answer
+    }
+
+    fn tapped(&self, tap: &Rc<dyn Tap>) -> Option<Rc<dyn StreamFn>> {
+        let wire: Box<dyn Wire> = Box::new(TappedWire::new(self.wire.clone(), tap.clone()));
+        Some(Rc::new(HttpModel {
+            wire: Rc::new(RefCell::new(wire)),
+            transport: self.transport.clone(),
+            timer: self.timer.clone(),
+            key: self.key.clone(),
+            price: self.price,
+        }))
     }
 
     fn stream(

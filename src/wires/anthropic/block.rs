@@ -23,7 +23,7 @@ pub(super) enum AnthropicBlock {
         /// Arguments that stood in the first event.
         input: Option<String>,
         has_pieces: bool,
-        /// Its end arrived: it is complete, unless nothing follows and the token limit cut it off.
+        /// Its end arrived: it is complete, if its arguments are.
         is_stopped: bool,
     },
     /// A block that is kept unchanged, because only the provider understands it.

@@ -20,7 +20,7 @@ use super::frame::{AnthropicEvent, BlockStart};
 use super::usage::AnthropicUsage;
 
 /// Creates a decoder of one answer.
-pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {
+pub(in crate::wires) fn decoder(limits: Limits) -> Box<SseDecoder> {
     SseDecoder::new(Box::<AnthropicDecoder>::default(), limits)
 }
 
@@ -223,8 +223,10 @@ impl AnthropicDecoder {
         let mut open = mem::take(&mut self.suspended);
         open.push((self.at, mem::take(&mut self.open)));
         for (_, open) in open {
-            let is_whole =
-                matches!(&open, AnthropicBlock::Call { index, is_stopped: true, .. } if Some(*index) != last);
+            // A call that the limit cuts off has no end of its own. Gateways close it all the same: then its arguments are no
+            // whole object, or there are none yet.
+            let is_whole = matches!(&open, AnthropicBlock::Call { index, has_pieces, is_stopped: true, .. }
+                if *has_pieces || Some(*index) != last);
             if !is_cut || is_whole {
                 self.open = open;
                 self.close(answering);

@@ -11,9 +11,9 @@ mod usage;
 
 use crate::rules::stream::{ModelRequest, NativeOutput};
 use crate::wires::compat::{Compat, server};
-use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
+use crate::wires::{Decoder, Dialect, HttpRequest, Limits, Wire, WireOptions};
 
-use decode::decoder;
+pub(super) use decode::decoder;
 use encode::AnthropicEncoder;
 
 /// The switches of [`Compat`] that this wire has.
@@ -57,6 +57,10 @@ impl Wire for Anthropic {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::plain("anthropic", self.provider())
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

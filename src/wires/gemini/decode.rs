@@ -17,7 +17,7 @@ use super::frame::{GeminiCandidate, GeminiChunk, GeminiPart};
 use super::partial_arguments::PartialArguments;
 
 /// Creates a decoder of one answer.
-pub(super) fn decoder(limits: Limits) -> Box<SseDecoder> {
+pub(in crate::wires) fn decoder(limits: Limits) -> Box<SseDecoder> {
     SseDecoder::new(Box::<GeminiDecoder>::default(), limits)
 }
 

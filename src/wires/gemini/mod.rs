@@ -10,9 +10,9 @@ mod usage;
 
 use crate::rules::stream::{ModelRequest, NativeOutput};
 use crate::wires::compat::{Compat, server};
-use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
+use crate::wires::{Decoder, Dialect, HttpRequest, Limits, Wire, WireOptions};
 
-use decode::decoder;
+pub(super) use decode::decoder;
 use encode::GeminiEncoder;
 
 /// The wire to one server. For Vertex, the base URL is that of the publisher.
@@ -55,6 +55,10 @@ impl Wire for Gemini {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::plain("gemini", self.provider())
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

@@ -20,7 +20,7 @@ use super::frame::{ChatChoice, ChatChunk};
 
 /// Creates a decoder of one answer. `keeps_details`: what `reasoning_details` hold is put into the metadata
 /// of the first call, so that it can be sent back.
-pub(super) fn decoder(limits: Limits, keeps_details: bool) -> Box<SseDecoder> {
+pub(in crate::wires) fn decoder(limits: Limits, keeps_details: bool) -> Box<SseDecoder> {
     SseDecoder::new(Box::new(ChatDecoder { keeps_details, ..ChatDecoder::default() }), limits)
 }
 

@@ -12,9 +12,9 @@ mod usage;
 use crate::rules::stream::{ModelRequest, NativeOutput};
 use crate::wires::compat::{Replay, server};
 use crate::wires::encoding::models::takes_schemas;
-use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
+use crate::wires::{Decoder, Dialect, HttpRequest, Limits, Wire, WireOptions};
 
-use decode::decoder;
+pub(super) use decode::decoder;
 use encode::ChatEncoder;
 
 /// The switches of [`Compat`](crate::wires::compat::Compat) that this wire has.
@@ -68,6 +68,11 @@ impl Wire for OpenAiChat {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn dialect(&self) -> Dialect {
+        let keeps_details = self.encoder.compat.replay == Replay::Details;
+        Dialect { keeps_details, ..Dialect::plain("openai-chat", self.provider()) }
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

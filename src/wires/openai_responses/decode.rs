@@ -18,7 +18,7 @@ use super::frame::{ResponseObject, ResponsesEvent};
 use super::items::OutputItems;
 
 /// Creates a decoder of one answer. `is_xai`: calls whose input is a text are xAI's own searches.
-pub(super) fn decoder(limits: Limits, is_xai: bool) -> Box<SseDecoder> {
+pub(in crate::wires) fn decoder(limits: Limits, is_xai: bool) -> Box<SseDecoder> {
     SseDecoder::new(Box::new(ResponsesDecoder { items: OutputItems::new(is_xai) }), limits)
 }
 

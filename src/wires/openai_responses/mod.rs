@@ -14,9 +14,9 @@ mod usage;
 use crate::rules::stream::{ModelRequest, NativeOutput};
 use crate::wires::compat::{Compat, Strict, server};
 use crate::wires::encoding::models::takes_schemas;
-use crate::wires::{Decoder, HttpRequest, Limits, Wire, WireOptions};
+use crate::wires::{Decoder, Dialect, HttpRequest, Limits, Wire, WireOptions};
 
-use decode::decoder;
+pub(super) use decode::decoder;
 use encode::ResponsesEncoder;
 
 /// The switches of [`Compat`] that this wire has.
@@ -68,6 +68,10 @@ impl Wire for OpenAiResponses {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::plain("openai-responses", self.provider())
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

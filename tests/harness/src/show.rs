@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use turnwheel::event::AgentEvent;
 use turnwheel::json::{RawJson, ToJson};
-use turnwheel::tape::{Player, Seen, Tape};
+use turnwheel::tape::{Player, Seen, Tape, decode_again};
 
 /// The longest line, in characters.
 const WIDTH: usize = 200;
@@ -33,6 +33,14 @@ pub fn run(file: &Path) -> Result<bool> {
                 println!("{fault}");
                 return Ok(false);
             }
+        }
+    }
+    match decode_again(&tape) {
+        Ok(0) => {}
+        Ok(count) => println!("the bytes of {count} answers are decoded to the same"),
+        Err(fault) => {
+            println!("the bytes are decoded otherwise: {fault}");
+            return Ok(false);
         }
     }
     let end = if tape.is_complete() { "" } else { "; the recording was cut here" };

@@ -69,7 +69,7 @@ const leaving = (agent, outcome) => [outcome.events, outcome.result, agent.messa
 
 /** @param {Agent} agent */
 async function outcomeOf(agent) {
-  const recorder = recordNow(agent);
+  const recorder = recordNow(agent, { wire: true });
   const outcome = await readRun(agent.prompt("Go"));
   recorder.stop();
   // On a tape, what comes in pieces is also read as a whole.

@@ -50,6 +50,15 @@ const restoredTyped = await Agent.restore("{}", { model: scripted([]), output: z
 is<string | undefined>(restoredTyped.output?.city);
 const untyped = await new Agent({ model: scripted([]), output: described }).prompt("Go");
 is<Same<typeof untyped.output, unknown>>(true);
+// Of a plain JSON Schema the type is given: `FromJsonSchema` derives it from a literal.
+const recipe = { type: "object", properties: { title: { type: "string" }, steps: { type: "array", items: { type: "string" } }, servings: { type: "integer" } }, required: ["title", "steps"] } as const;
+type Recipe = FromJsonSchema<typeof recipe>;
+const cooking = new Agent<Recipe>({ model: scripted([]), output: recipe });
+const cooked = await cooking.prompt("Go");
+is<Same<typeof cooked.output, { title: string; steps: string[]; servings?: number } | undefined>>(true);
+for await (const partial of cooking.prompt("Go").partialOutput) is<string | undefined>(partial.steps?.[0]);
+const looped = await agentLoop<Recipe>(["Go"], { model: scripted([]), output: recipe });
+is<string | undefined>(looped.output?.title);
 const any: Agent = answering;
 const optionsOfAny: AgentOptions = { model: scripted([]), messages: Object.freeze([]), output: zodCity };
 void [any, new Agent(optionsOfAny)];

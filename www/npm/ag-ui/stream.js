@@ -146,4 +146,6 @@ function stateBefore({ core }, { events }) {
 function check(run, options, known) {
   if (typeof run?.toResponse !== "function") throw misuse(`a run is needed, as \`prompt\` gives it, got ${kindOf(run)}`);
   checkNames("unknown option", options, known);
+  const { threadId } = /** @type {{ threadId?: unknown }} */ (options);
+  if (threadId !== undefined && typeof threadId !== "string") throw misuse(`\`threadId\` must be a text, got ${kindOf(threadId)}`);
 }

@@ -90,6 +90,7 @@ export class Core {
     const inside = insideOf(options);
     registration.join(inside?.scope);
     if (inside) {
+      inside.around.run?.core.registration.calls?.(this, inside.around.path);
       this.settings.inherit(inside.around);
       registration.configure();
     }

@@ -45,6 +45,8 @@ export class Registration {
     this.missed = { reset: false, settings: false };
     /** Hears that the agent has entered an instance: a recorder of it. @type {((number: number) => void) | undefined} */
     this.entered = undefined;
+    /** Hears of an agent that begins inside a call of this one: a recorder of it. @type {((core: Core, path: string[]) => void) | undefined} */
+    this.calls = undefined;
   }
 
   /** Its number in the engine; 0 before the first run, and 0 if the wasm instance has died. */

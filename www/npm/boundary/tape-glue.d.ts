@@ -22,9 +22,9 @@ export interface Calls {
   
   /**
    * Writes down what goes into an agent from now on. `events` and `starts` are what the tape has already. If `max_bytes` is not
-   * 0, longer contents of images and files are left out.
+   * 0, longer contents of images and files are left out. With `wire`, the bytes of answers are written too.
    */
-  agent_record(agent: number, is_self_contained: boolean, max_bytes: number, redactor: any | null | undefined, events: number, starts: number, now: number): void;
+  agent_record(agent: number, is_self_contained: boolean, max_bytes: number, redactor: any | null | undefined, wire: boolean, events: number, starts: number, now: number): void;
   
   /**
    * Stops an agent's run and clears its history and queues.
@@ -212,9 +212,24 @@ export interface Calls {
   tape_close(handle: number): void;
   
   /**
-   * Returns the moment after so many events, as JSON.
+   * Decodes the bytes on a tape again, and compares. Returns how many answers were decoded.
+   */
+  tape_decode(text: string): number;
+  
+  /**
+   * Returns the moment after so many events, as JSON, without what [`tape_frame_request`] and [`tape_frame_checkpoint`] return.
    */
   tape_frame(handle: number, events: number): string;
+  
+  /**
+   * Returns the checkpoint of this moment.
+   */
+  tape_frame_checkpoint(handle: number, events: number): string;
+  
+  /**
+   * Returns the request that was sent last at this moment; an empty text if there is none.
+   */
+  tape_frame_request(handle: number, events: number): string;
   
   /**
    * Returns the first line of a tape.

@@ -55,11 +55,14 @@ export function shownOf(value) {
  * @param {Iterable<string>} [likely] names that may have been meant
  */
 export function checkNames(where, given, known, likely = Array.isArray(known) ? known : Object.keys(known)) {
-  if (typeof given !== "object" || given === null) throw misuse(`what may have ${[...likely].join(", ")} must be an object, got ${kindOf(given)}`);
+  if (typeof given !== "object" || given === null) throw misuse(`an object { ${[...likely].slice(0, 9).join(", ")} } is wanted, got ${kindOf(given)}`);
   for (const name of Object.keys(given)) {
-    if (!(Array.isArray(known) ? known.includes(name) : Object.hasOwn(known, name))) throw misuse(`${where}${where.endsWith(".") ? "" : " `"}${name}\`${didYouMean(name, likely)}`);
+    if (!(Array.isArray(known) ? known.includes(name) : Object.hasOwn(known, name))) throw misuse(`${where}${where.endsWith(".") ? "" : " `"}${name}\`${didYouMean(name, likely) || thereAre([...likely])}`);
   }
 }
+
+/** The names that there are, if they fit into a sentence. @param {string[]} names */
+const thereAre = (names) => (names.length > 20 ? "" : `; there ${names.length > 1 ? "are" : "is"} ${names.join(", ")}`);
 
 /**
  * Throws if an object has a name that other libraries use, or that belongs elsewhere.

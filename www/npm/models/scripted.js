@@ -2,6 +2,7 @@
 // A model that plays a script, for tests and demos.
 
 import { checkNames, kindOf, misuse, sleep } from "../shared.js";
+import { all, checkShape } from "../options/shape.js";
 import { withSetup } from "./setup.js";
 
 /** @import { AssistantMessageEvent, ErrorInfo, Model, ModelRequest, ScriptItem } from "../index.js" */
@@ -58,14 +59,26 @@ async function answered(item, request) {
   }
 }
 
+/** @type {{ [name: string]: import("../options/shape.js").Shape }} */
+const MEMBERS = { thinking: "text", toolCalls: "list", stopReason: "text", delayMs: "number", usage: all(["input", "output", "cacheRead", "cacheWrite", "reasoning", "cost"], "number"), error: "object" };
+
 /** Checks an item: a misspelt one would be a silent answer. @template {ScriptStep} T @param {T} item @param {string} where @returns {T} */
 function checkItem(item, where) {
   if (typeof item === "string" || typeof item === "function" || Array.isArray(item)) return item;
   if (typeof item !== "object" || item === null) throw misuse(`${where} must be a text, an array of events, or { text, toolCalls, … }, got ${kindOf(item)}`);
   checkNames(`${where}: unknown member`, item, ["thinking", "text", "toolCalls", "stopReason", "usage", "delayMs", "error"]);
+  const owner = `${where}: `;
+  // Text in pieces must be texts too.
+  const isPieces = Array.isArray(item.text) && item.text.every((piece) => typeof piece === "string");
+  if (!isPieces) checkShape("text", item.text, "text", owner);
+  for (const [name, shape] of Object.entries(MEMBERS)) checkShape(name, item[/** @type {keyof typeof item} */ (name)], shape, owner);
+  if (item.error && typeof item.error.message !== "string") throw misuse(`${where}: an error needs a \`message\`, got ${kindOf(item.error.message)}`);
   for (const call of item.toolCalls ?? []) {
     checkNames(`${where}: unknown member of a call`, call, ["callId", "toolName", "arguments", "chunks"]);
     if (typeof call.toolName !== "string") throw misuse(`${where}: a call needs a \`toolName\`, got ${kindOf(call.toolName)}`);
+    checkShape("callId", call.callId, "text", owner);
+    checkShape("arguments", call.arguments, "object", owner);
+    checkShape("chunks", call.chunks, "list", owner);
   }
   return item;
 }

@@ -33,17 +33,17 @@ export const TOOL = {
 const OPTIONS = {
   ...all(["model", "tools", "messages", "output"], "any"),
   ...all(FUNCTIONS, "function"), ...all(["wrapTool", "wrapModel"], "function"),
-  systemPrompt: "text", sessionId: "text", maxTurns: "count", maxDepth: "count", outputRetries: "whole", maxConcurrentTools: "count",
+  systemPrompt: "text", sessionId: "text", maxTurns: "count", maxDepth: "count", outputRetries: "whole", maxConcurrentTools: "many",
   coalesceMs: "number", includeRequests: "flag", isolate: "flag", sessionState: "object", fallback: "list",
   streamOptions: {
-    temperature: "finite", topP: "finite", maxTokens: "whole", parallelToolCalls: "flag", cache: ["none", "auto"],
+    temperature: "finite", topP: "finite", maxTokens: "some", parallelToolCalls: "flag", cache: ["none", "auto"],
     toolChoice: new OneOf({ toolName: "text" }, ["auto", "none", "required"]),
     reasoning: new OneOf({ budgetTokens: "whole" }, ["off", "minimal", "low", "medium", "high"]),
     stop: "list", headers: "texts", body: "object",
   },
   retry: new OneOf("function", {
     ...all(["initialBackoffMs", "maxBackoffMs", "maxRetryDelayMs"], "number"),
-    multiplier: "finite", maxAttempts: "whole", jitter: "flag", retryUnknown: "flag",
+    multiplier: "finite", maxAttempts: "some", jitter: "flag", retryUnknown: "flag",
   }),
   compaction: new OneOf(["summarize"], { engine: "function", maxRecoveriesPerTurn: "whole" }),
   approval: { mode: ["smart", "enabled", "bypassed"], rules: "object", default: RULES },

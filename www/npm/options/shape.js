@@ -16,6 +16,8 @@ const KINDS = {
   finite: ["a finite number from 0 on", (value) => Number.isFinite(value) && value >= 0],
   real: ["a number", (value) => typeof value === "number" && !Number.isNaN(value)],
   whole: ["a whole number", (value) => Number.isInteger(value) && value >= 0],
+  some: ["a whole number from 1 on", (value) => Number.isInteger(value) && value > 0],
+  many: ["a whole number from 1 on or Infinity", (value) => value > 0 && fits("count", value)],
   count: ["a whole number or Infinity", (value) => value === Infinity || (Number.isInteger(value) && value >= 0)],
   // Arrays, Maps and Sets have no members, so rules passed as one would have no effect.
   object: ["an object", (value) => typeof value === "object" && value !== null && !(Symbol.iterator in value)],

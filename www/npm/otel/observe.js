@@ -1,7 +1,7 @@
 // @ts-check
 // Observes an agent while it works: spans and metrics of OpenTelemetry, active where its tools run.
 
-import { context, metrics, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { context, isSpanContextValid, metrics, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { checkNames, kindOf, misuse } from "../shared.js";
 import * as is from "./names.js";
 import { Trace } from "./trace.js";
@@ -26,6 +26,7 @@ export function observe(agent, options = {}) {
   if (!around) throw misuse(`observe takes an Agent, got ${kindOf(agent)}`);
   checkNames("unknown option", options, OPTIONS);
   const { name, attributes = {}, activeInModels = false, chunkTimes = false } = options;
+  checkKinds(options);
   const content = contentOf(options);
   const live = new Live(options.tracer ?? trace.getTracer("turnwheel"), options.meter ?? metrics.getMeter("turnwheel"), chunkTimes);
   const spans = new Trace(live, { name, attributes, content, about: aboutOf(agent, content) });
@@ -35,7 +36,7 @@ export function observe(agent, options = {}) {
   around.wrapTool = (call, next) => {
     const inner = () => (wrapTool ? wrapTool(call, next) : next());
     const node = spans.toolOf(call.runId, call);
-    return node ? context.with(node.context, inner) : inner();
+    return node?.isThere ? context.with(node.context, inner) : inner();
   };
   if (activeInModels || content) {
     around.wrapModel = (call, next) => {
@@ -43,7 +44,7 @@ export function observe(agent, options = {}) {
       const node = spans.chatOf(call.runId);
       // The messages as they are sent, of agents inside calls too.
       if (content) spans.request(call.runId, call.path.length === 0 ? agent.systemPrompt : "", call.messages);
-      return node ? context.with(node.context, inner) : inner();
+      return node?.isThere ? context.with(node.context, inner) : inner();
     };
   }
   // Tells the engine that attempts are to be announced.
@@ -54,6 +55,15 @@ export function observe(agent, options = {}) {
     Object.assign(around, { wrapTool, wrapModel });
     agent.streamOptions = agent.streamOptions;
   };
+}
+
+/** @param {ObserveOptions & import("../otel.js").SpansOfOptions} options */
+export function checkKinds({ name, tracer, meter, content, attributes }) {
+  if (name !== undefined && typeof name !== "string") throw misuse(`\`name\` must be a text, got ${kindOf(name)}`);
+  if (tracer !== undefined && typeof tracer?.startSpan !== "function") throw misuse(`\`tracer\` must be a Tracer, such as provider.getTracer("my-app"), got ${kindOf(tracer)}`);
+  if (meter !== undefined && typeof meter?.createHistogram !== "function") throw misuse(`\`meter\` must be a Meter, such as provider.getMeter("my-app"), got ${kindOf(meter)}`);
+  if (content !== undefined && typeof content !== "boolean" && typeof content !== "function") throw misuse(`\`content\` must be true, false or a function, got ${kindOf(content)}`);
+  if (attributes !== undefined && (typeof attributes !== "object" || attributes === null)) throw misuse(`\`attributes\` must be an object of attributes, got ${kindOf(attributes)}`);
 }
 
 /** @param {ObserveOptions} options @returns {((value: JsonValue) => JsonValue) | undefined} */
@@ -92,8 +102,14 @@ class LiveNode {
   constructor(span, parent) {
     this.span = span;
     this.parent = parent;
+    this.isRecording = span.isRecording();
     /** @type {Context | undefined} */
     this.own = undefined;
+  }
+
+  /** Whether spans made meanwhile belong to it: without an SDK there are none. */
+  get isThere() {
+    return this.isRecording || isSpanContextValid(this.span.spanContext());
   }
 
   get context() {

@@ -3,6 +3,7 @@
 
 import { context, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { checkNames, kindOf, misuse } from "../shared.js";
+import { checkKinds } from "./observe.js";
 import { Trace } from "./trace.js";
 
 /** @import { Attributes, Context, Span, Tracer } from "@opentelemetry/api" */
@@ -18,10 +19,12 @@ const KINDS = { agent: SpanKind.INTERNAL, chat: SpanKind.CLIENT, tool: SpanKind.
 export function spansOf(events, options = {}) {
   if (typeof (/** @type {any} */ (events)?.[Symbol.iterator]) !== "function") throw misuse(`spansOf takes a list of events, got ${kindOf(events)}`);
   checkNames("unknown option", options, ["name", "content", "attributes", "tracer"]);
+  checkKinds(options);
   const { name, attributes = {}, content, tracer } = options;
   const past = new Past(tracer);
   const spans = new Trace(past, { name, attributes, content: typeof content === "function" ? content : content ? (value) => value : undefined, about: undefined });
   for (const entry of events) {
+    if (typeof entry !== "object" || entry === null) throw misuse(`an event is an object with \`type\`, as subscribers get it, or { at, event }, got ${kindOf(entry)}`);
     const event = /** @type {AgentEvent | undefined} */ ("type" in entry ? entry : entry.event);
     // A tape has other entries too.
     if (!event) continue;
@@ -38,6 +41,7 @@ export function spansOf(events, options = {}) {
 class PastNode {
   /** @param {SpanRecord} record @param {Past} past @param {Span | undefined} span @param {Context} parent */
   constructor(record, past, span, parent) {
+    this.isRecording = true;
     this.record = record;
     this.past = past;
     this.span = span;

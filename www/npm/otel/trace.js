@@ -11,6 +11,7 @@ import * as is from "./names.js";
 /**
  * A span, wherever it goes. Times are in milliseconds, or undefined for now.
  * @typedef {object} Node
+ * @property {boolean} isRecording whether anybody sees what is set: not without an SDK, and not if it was not sampled
  * @property {(attributes: Attributes) => void} set
  * @property {(name: string) => void} rename
  * @property {(name: string, attributes: Attributes, at: number | undefined) => void} event
@@ -94,6 +95,11 @@ export class Trace {
 
   /** @param {AgentEvent} event @param {number} [at] now unless it says so */
   take(event, at) {
+    if (event.type === "message_update") {
+      // There are hundreds of these, and most of them say nothing new.
+      const chat = this.lanes.get(event.runId)?.chat;
+      return chat && (chat.chunks === 0 || this.sink.countsChunks) ? this.#chunk(chat) : undefined;
+    }
     if (event.type !== "subagent_event") return this.#take(event, at, undefined, "");
     const { path, event: inner } = event;
     const callId = path.at(-1) ?? "";
@@ -131,7 +137,7 @@ export class Trace {
   request(runId, systemPrompt, messages) {
     const { content } = this.options;
     const node = content && this.chatOf(runId);
-    if (!content || !node) return;
+    if (!content || !node?.isRecording) return;
     if (systemPrompt) node.set({ [is.SYSTEM_INSTRUCTIONS]: JSON.stringify(content([{ type: "text", content: systemPrompt }])) });
     node.set({ [is.INPUT_MESSAGES]: JSON.stringify(content(messagesOf(messages))) });
   }
@@ -143,7 +149,7 @@ export class Trace {
     const lane = this.lanes.get(runId);
     if (!lane) return;
     switch (type) {
-      case "message_update": return lane.chat && this.#chunk(lane.chat);
+      case "message_update": return lane.chat && (lane.chat.chunks === 0 || this.sink.countsChunks) ? this.#chunk(lane.chat) : undefined;
       case "message_start": return lane.chat ? undefined : this.#startChat(lane, at);
       case "message_end": return this.#endChat(lane, event, at);
       case "tool_execution_start": return lane.tools.has(event.callId) ? undefined : this.#startTool(lane, event, at);
@@ -182,7 +188,7 @@ export class Trace {
     this.lanes.delete(runId);
     // Nothing is open if every start has its end.
     for (const { node } of lane.open()) node.end(at);
-    run.node.set(usageAttributes(usage?.own ?? usage, { [is.FINISH_REASONS]: [stopReason] }));
+    if (run.node.isRecording) run.node.set(usageAttributes(usage?.own ?? usage, { [is.FINISH_REASONS]: [stopReason] }));
     if (stopReason === "aborted") this.#fail(run, "aborted", false);
     else if (error) this.#fail(run, error.code, true);
     this.#close("agent", run, at);
@@ -206,14 +212,13 @@ export class Trace {
     // Of an agent inside a call the model is known from its first answer on.
     const { name, attributes } = about || !lane.asking ? this.#asking(lane, about?.model()) : lane.asking;
     const node = this.sink.start("chat", name, attributes, lane.run.node, at);
-    if (about && this.options.content) node.set(about.content());
+    if (about && this.options.content && node.isRecording) node.set(about.content());
     const startedAt = this.sink.now();
     lane.chat = { node, common: attributes, startedAt, problem: undefined, lastChunkAt: startedAt, chunks: 0, firstMs: 0 };
   }
 
   /** @param {Chat<N>} chat */
   #chunk(chat) {
-    if (chat.chunks > 0 && !this.sink.countsChunks) return;
     const now = this.sink.now();
     const ms = now - chat.lastChunkAt;
     chat.lastChunkAt = now;
@@ -240,11 +245,13 @@ export class Trace {
         run.common = { ...run.common, ...known };
       }
     }
-    /** @type {Attributes} */
-    const attributes = { [is.RESPONSE_MODEL]: model, [is.FINISH_REASONS]: [is.finishReason(stopReason)] };
-    if (chat.chunks > 0) attributes[is.TIME_TO_FIRST_CHUNK] = chat.firstMs / 1000;
-    if (content) attributes[is.OUTPUT_MESSAGES] = JSON.stringify(content(messagesOf([message])));
-    node.set(usageAttributes(usage, attributes));
+    if (node.isRecording) {
+      /** @type {Attributes} */
+      const attributes = { [is.RESPONSE_MODEL]: model, [is.FINISH_REASONS]: [is.finishReason(stopReason)] };
+      if (chat.chunks > 0) attributes[is.TIME_TO_FIRST_CHUNK] = chat.firstMs / 1000;
+      if (content) attributes[is.OUTPUT_MESSAGES] = JSON.stringify(content(messagesOf([message])));
+      node.set(usageAttributes(usage, attributes));
+    }
     if (stopReason === "aborted") this.#fail(chat, "aborted", false);
     else if (error) this.#fail(chat, error.code, true);
     this.sink.used(usage, chat.common);
@@ -256,8 +263,10 @@ export class Trace {
     const { content } = this.options;
     const common = lane.calling.get(toolName) ?? this.#calling(lane, toolName);
     const node = this.sink.start("tool", `execute_tool ${toolName}`, common, lane.run.node, at);
-    node.set({ [is.TOOL_CALL_ID]: callId });
-    if (content) node.set({ [is.TOOL_CALL_ARGUMENTS]: JSON.stringify(content(args)) });
+    if (node.isRecording) {
+      node.set({ [is.TOOL_CALL_ID]: callId });
+      if (content) node.set({ [is.TOOL_CALL_ARGUMENTS]: JSON.stringify(content(args)) });
+    }
     lane.tools.set(callId, { node, common, startedAt: this.sink.now(), problem: undefined });
   }
 
@@ -277,7 +286,7 @@ export class Trace {
     // No tool ran: it is unknown, was rejected, or the like.
     if (!open) return lane.run.node.event("turnwheel.tool_not_run", { [is.TOOL_NAME]: toolName, [is.TOOL_CALL_ID]: callId, "turnwheel.cause": cause }, at);
     lane.tools.delete(callId);
-    if (content) open.node.set({ [is.TOOL_CALL_RESULT]: JSON.stringify(content(/** @type {any} */ (result.content))) });
+    if (content && open.node.isRecording) open.node.set({ [is.TOOL_CALL_RESULT]: JSON.stringify(content(/** @type {any} */ (result.content))) });
     if (isError) this.#fail(open, cause, cause !== "aborted" && cause !== "steering");
     this.#close("tool", open, at);
   }

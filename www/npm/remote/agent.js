@@ -16,7 +16,8 @@ function checkOptions(options) {
   if (typeof options !== "object" || options === null) throw misuse(`RemoteAgent takes { url }, got ${kindOf(options)}`);
   checkNames("unknown option", options, OPTIONS);
   checkFunctions(options, ["fetch", "onConnection", "onError"]);
-  const { url } = options;
+  const { url, headers } = options;
+  if (headers !== undefined && typeof headers !== "function" && (typeof headers !== "object" || headers === null)) throw misuse(`\`headers\` must be an object of texts, or a function that gives one, got ${kindOf(headers)}`);
   if (typeof url !== "string" && !(url instanceof URL)) throw misuse(`\`url\` must be the address of an agent, got ${kindOf(url)}`);
   const address = String(url);
   // The address is shown in errors.

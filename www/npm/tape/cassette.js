@@ -2,38 +2,55 @@
 // A model and tools that answer from a tape, for tests of the host's own code.
 
 import { custom } from "../core.js";
-import { checkNames, misuse } from "../shared.js";
-import { entriesOf } from "./replay.js";
+import { checkNames, kindOf, misuse, textOf } from "../shared.js";
+import { answersOf } from "./ask.js";
 import { ready } from "./module.js";
+import { entriesOf, isTape } from "./replay.js";
+import { differenceOf, shown, stable } from "./requests.js";
+import { Tape } from "./text.js";
 
-/** @import { AssistantMessageEvent, JsonValue, ModelRequest, ToolDefinition } from "../index.js" */
-/** @import { CassetteOptions, Tape } from "../tape.js" */
+/** @import { AssistantMessageEvent, JsonValue, Model, ModelRequest, RunInfo, ToolDefinition } from "../index.js" */
+/** @import { CassetteOptions } from "../tape.js" */
 /** @typedef {{ name: string, request: any, events: AssistantMessageEvent[], used: boolean }} Answer */
 /** @typedef {{ name: string, toolName: string, args: JsonValue, reply: any, used: boolean }} Result */
 
-/** @param {Tape} tape @param {CassetteOptions} [options] */
+/** @param {Tape | undefined} tape @param {CassetteOptions} [options] */
 export function cassette(tape, options = {}) {
-  checkNames("unknown option of cassette", options, ["match"]);
-  const { match = "order" } = options;
-  if (match !== "order" && match !== "request") throw misuse(`\`match\` must be "order" or "request", got ${String(match)}`);
-  return new Cassette(tape, match);
+  checkNames("unknown option of cassette", options, ["match", "record", "model", "tools", "redact"]);
+  const { match = "order", record = "never", model, tools = [], redact } = options;
+  if (match !== "order" && match !== "request") throw misuse(`\`match\` must be "order" or "request", got ${textOf(match)}`);
+  if (record !== "never" && record !== "missing") throw misuse(`\`record\` must be "never" or "missing", got ${textOf(record)}`);
+  if (!isTape(tape) && !(tape === undefined && record === "missing")) throw misuse(`cassette needs a tape, got ${kindOf(tape)}${tape === undefined ? "; to begin one, `record: \"missing\"`" : "; Tape.parse(text) makes one of a text"}`);
+  if (record === "missing" && typeof model?.id !== "string") throw misuse(`\`record: "missing"\` needs the \`model\` that is asked for what the tape does not have, got ${kindOf(model)}`);
+  if (record === "never" && (model || options.tools)) throw misuse("`model` and `tools` are asked only with `record: \"missing\"`");
+  if (!Array.isArray(tools)) throw misuse(`\`tools\` of a cassette must be an array of tools, got ${kindOf(tools)}`);
+  if (redact !== undefined && typeof redact !== "function") throw misuse(`\`redact\` must be a function, got ${kindOf(redact)}`);
+  return new Cassette(tape, { match, model: record === "missing" ? model : undefined, tools, redact });
 }
 
 class Cassette {
-  /** @type {Tape} */ #tape;
+  /** @type {Tape | undefined} */ #tape;
   /** @type {"order" | "request"} */ #match;
+  /** Who is asked for what the tape does not have. @type {Model | undefined} */ #real;
+  /** @type {readonly ToolDefinition[]} */ #realTools;
+  /** @type {CassetteOptions["redact"]} */ #redact;
   /** @type {Answer[]} */ #answers = [];
   /** @type {Result[]} */ #results = [];
+  /** The lines that were added. @type {string[]} */ #added = [];
+  #createdAt = Date.now();
   #read = false;
 
-  /** @param {Tape} tape @param {"order" | "request"} match */
-  constructor(tape, match) {
+  /** @param {Tape | undefined} tape @param {{ match: "order" | "request", model: Model | undefined, tools: readonly ToolDefinition[], redact: CassetteOptions["redact"] }} options */
+  constructor(tape, { match, model, tools, redact }) {
     this.#tape = tape;
     this.#match = match;
-    const { provider, id } = rulesOf(tape).models?.[0] ?? { provider: "tape", id: "tape" };
-    const answer = (/** @type {ModelRequest} */ request) => this.#answer(request);
-    this.model = custom(id, async function* (request) {
-      yield* await answer(request);
+    this.#real = model;
+    this.#realTools = tools;
+    this.#redact = redact;
+    const { provider, id } = model ?? this.#rules().models[0] ?? { provider: "tape", id: "tape" };
+    const answer = (/** @type {ModelRequest} */ request, /** @type {any} */ context) => this.#answer(request, context);
+    this.model = custom(id, async function* (request, context) {
+      yield* await answer(request, context);
     }, { provider });
   }
 
@@ -42,13 +59,31 @@ class Cassette {
 
   /** @param {readonly string[]} [names] @returns {ToolDefinition[]} */
   #tools(names) {
-    /** @type {any[]} */
-    const known = rulesOf(this.#tape).tools ?? [];
+    const real = new Map(this.#realTools.map((tool) => [tool.name, tool]));
+    /** What is real says how it is called now. @type {any[]} */
+    const known = [...this.#rules().tools.filter(({ name }) => !real.has(name)), ...real.values()];
     for (const name of names ?? []) {
       if (!known.some((tool) => tool.name === name)) throw misuse(`the tape has no tool \`${name}\`; it has: ${known.map((tool) => `\`${tool.name}\``).join(", ") || "none"}`);
     }
     const wanted = known.filter(({ name }) => names === undefined || names.includes(name));
-    return wanted.map(({ name, description, parameters }) => ({ name, description, parameters, execute: (/** @type {any} */ args) => this.#execute(name, args) }));
+    return wanted.map(({ name, description, parameters }) => ({ name, description, parameters, execute: (/** @type {any} */ args, /** @type {any} */ context) => this.#execute(name, args, context) }));
+  }
+
+  /** The models and the tools of the tape, those of what was added too. @returns {{ models: any[], tools: any[] }} */
+  #rules() {
+    /** @type {any} */
+    const values = { models: [], tools: [] };
+    /** @type {Map<string, any>} */
+    const added = new Map();
+    for (const line of this.#tape?.toText().split("\n") ?? []) {
+      if (line.startsWith('{"rules":')) Object.assign(values, JSON.parse(line).rules);
+      if (!line.startsWith('{"added":{"model":')) continue;
+      const { provider, request } = JSON.parse(line).added.model;
+      if (values.models.length === 0) values.models = [{ provider, id: request.model }];
+      for (const tool of request.tools) added.set(tool.name, tool);
+    }
+    const known = new Set(values.tools.map((/** @type {any} */ { name }) => name));
+    return { models: values.models, tools: [...values.tools, ...[...added.values()].filter(({ name }) => !known.has(name))] };
   }
 
   /** What nobody asked for. */
@@ -57,8 +92,28 @@ class Cassette {
     return [...this.#answers, ...this.#results].filter(({ used }) => !used).map(({ name }) => name);
   }
 
+  /** How many answers and results were added. */
+  get added() {
+    return this.#added.length;
+  }
+
+  /** The tape, with what was added. @returns {Tape} */
+  toTape() {
+    const header = JSON.stringify({ tape: 1, engine: "cassette", createdAt: this.#createdAt });
+    const lines = this.#tape?.toText().trimEnd().split("\n") ?? [header];
+    // The last line says what a replay gives, which does not change.
+    const at = this.#tape?.complete ? lines.length - 1 : lines.length;
+    return Tape.parse([...lines.slice(0, at), ...this.#added, ...lines.slice(at)]);
+  }
+
+  toText() {
+    return this.toTape().toText();
+  }
+
   #load() {
     if (this.#read) return;
+    this.#read = true;
+    if (!this.#tape) return;
     /** @type {Map<string, Answer>} */
     const models = new Map();
     /** @type {Map<string, Result>} */
@@ -83,69 +138,62 @@ class Cassette {
       const result = tools.get(entry.name);
       if (result && entry.last) result.reply = reply;
     }
-    this.#read = true;
+    for (const line of this.#tape.toText().split("\n")) {
+      if (!line.startsWith('{"added":')) continue;
+      const { model, tool } = JSON.parse(line).added;
+      if (model) this.#answers.push({ name: `added/model.${this.#answers.length + 1}`, ...model, used: false });
+      if (tool) this.#results.push({ name: `added/tool.${this.#results.length + 1}-${tool.toolName}`, ...tool, used: false });
+    }
   }
 
-  /** @param {ModelRequest} request @returns {Promise<AssistantMessageEvent[]>} */
-  async #answer(request) {
+  /** @param {"model" | "tool"} kind @param {any} value */
+  #add(kind, value) {
+    const redact = this.#redact;
+    const replacer = redact ? (/** @type {string} */ key, /** @type {any} */ member) => (typeof member === "string" && !STRUCTURE.has(key) ? String(redact(key, member)) : member) : undefined;
+    this.#added.push(JSON.stringify({ added: { [kind]: value } }, replacer));
+  }
+
+  /** @param {ModelRequest} request @param {RunInfo & { signal: AbortSignal }} context @returns {Promise<AssistantMessageEvent[]>} */
+  async #answer(request, context) {
     await ready();
     this.#load();
     const left = this.#answers.filter(({ used }) => !used);
     const found = this.#match === "order" ? left[0] : left.find((answer) => shown(answer.request) === shown(request));
-    if (!found) throw misuse(left.length === 0 ? `the tape has ${this.#answers.length} answers of a model, and all were given` : `the tape has no answer to this request: ${differenceOf(left[0].request, request)}`);
-    found.used = true;
-    return found.events;
+    if (found) {
+      found.used = true;
+      return found.events;
+    }
+    if (!this.#real) throw misuse(left.length === 0 ? `the tape has ${this.#answers.length} answers of a model, and all were given` : `the tape has no answer to this request: ${differenceOf(left[0].request, request)}`);
+    const events = await answersOf(this.#real, request, context);
+    // What failed is asked again the next time.
+    if (!events.some(({ type }) => type === "error")) this.#add("model", { provider: this.model.provider, request: JSON.parse(shown(request)), events });
+    return events;
   }
 
-  /** @param {string} toolName @param {JsonValue} args */
-  async #execute(toolName, args) {
+  /** @param {string} toolName @param {any} args @param {any} context */
+  async #execute(toolName, args, context) {
     await ready();
     this.#load();
     const left = this.#results.filter((result) => !result.used && result.toolName === toolName);
-    const found = left.find((result) => JSON.stringify(result.args) === JSON.stringify(args)) ?? (this.#match === "order" ? left[0] : undefined);
-    if (!found) throw misuse(`the tape has no result of \`${toolName}\` ${left.length === 0 ? "that was not given yet" : `for ${JSON.stringify(args)}; it has one for ${JSON.stringify(left[0].args)}`}`);
-    found.used = true;
-    const { result, failed, invalid } = found.reply ?? {};
-    if (result === undefined) throw new Error(failed ?? invalid ?? "the call was cancelled");
-    return result;
+    const found = left.find((result) => stable(result.args) === stable(args)) ?? (this.#match === "order" ? left[0] : undefined);
+    if (found) {
+      found.used = true;
+      const { result, failed, invalid } = found.reply ?? {};
+      if (result === undefined) throw new Error(failed ?? invalid ?? "the call was cancelled");
+      return result;
+    }
+    const real = this.#real && this.#realTools.find(({ name }) => name === toolName);
+    if (!real) throw misuse(`the tape has no result of \`${toolName}\` ${left.length === 0 ? "that was not given yet" : `for ${JSON.stringify(args)}; it has one for ${JSON.stringify(left[0].args)}`}`);
+    try {
+      const result = (await real.execute?.(args, context)) ?? "";
+      this.#add("tool", { toolName, args, reply: { result } });
+      return result;
+    } catch (error) {
+      this.#add("tool", { toolName, args, reply: { failed: textOf(error) } });
+      throw error;
+    }
   }
 }
 
-/** The values of the rules on a tape: models and tools. @param {Tape} tape @returns {any} */
-function rulesOf(tape) {
-  const values = {};
-  for (const line of tape.toText().split("\n")) {
-    if (line.startsWith('{"rules":')) Object.assign(values, JSON.parse(line).rules);
-  }
-  return values;
-}
-
-/** What counts of a request: times and ids differ from run to run. @param {any} request */
-function shown(request) {
-  const { model, systemPrompt, messages, tools, options, output } = request;
-  const { headers, body, ...known } = options ?? {};
-  return stable({ model, systemPrompt, messages: messages.map(withoutTime), tools, options: known, output });
-}
-
-/** @param {any} message */
-function withoutTime({ timestamp, usage, ...message }) {
-  return message;
-}
-
-/** JSON with sorted keys. @param {any} value @returns {string} */
-function stable(value) {
-  if (Array.isArray(value)) return `[${value.map(stable).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  const keys = Object.keys(value).filter((key) => value[key] !== undefined).sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${stable(value[key])}`).join(",")}}`;
-}
-
-/** Names the first place in which two requests differ. @param {any} taped @param {any} asked */
-function differenceOf(taped, asked) {
-  for (const key of ["model", "systemPrompt", "tools", "options", "output"]) {
-    if (stable(taped[key]) !== stable(asked[key])) return `\`${key}\` is ${stable(asked[key]).slice(0, 200)}, on the tape it is ${stable(taped[key]).slice(0, 200)}`;
-  }
-  const at = asked.messages.findIndex((/** @type {any} */ message, /** @type {number} */ i) => stable(withoutTime(message)) !== stable(withoutTime(taped.messages[i] ?? {})));
-  if (at === -1) return `it has ${asked.messages.length} messages, on the tape there are ${taped.messages.length}`;
-  return `message ${at} is ${stable(withoutTime(asked.messages[at])).slice(0, 200)}, on the tape it is ${stable(withoutTime(taped.messages[at] ?? {})).slice(0, 200)}`;
-}
+/** Members that say what something is. */
+const STRUCTURE = new Set(["type", "role", "stopReason", "callId", "toolName", "cause"]);

@@ -2,6 +2,7 @@
 // Tools and models that really run while a tape is lived again, to see whether they still do what the tape says.
 
 import { textOf } from "../shared.js";
+import { answersOf } from "./ask.js";
 
 /** @import { JsonValue, Model, ToolDefinition } from "../index.js" */
 /** @import { TapeEntry } from "../tape.js" */
@@ -91,14 +92,12 @@ export function liveModel(model, { effect }) {
 
 /** @param {Model} model @param {any} request */
 async function answerOf(model, request) {
-  if (!model.streamFn) return "a model that only the engine can call; a live model needs a streamFn";
-  let text = "";
   try {
-    for await (const event of await model.streamFn(request, { runId: "replay", sessionId: "replay", turnIndex: 0, signal: new AbortController().signal })) text += saidIn(event);
+    const events = await answersOf(model, request, { runId: "replay", sessionId: "replay", turnIndex: 0, signal: new AbortController().signal });
+    return events.map((event) => (event.type === "error" ? event.error.message : saidIn(event))).join("");
   } catch (error) {
-    text += textOf(error);
+    return textOf(error);
   }
-  return text;
 }
 
 /** Texts and arguments of an answer, one after the other. @param {any} event */

@@ -33,13 +33,16 @@ export async function record(agent, options) {
  * @param {Agent<any> | AgentRun<any>} given @param {RecordOptions} [options]
  */
 export function recordNow(given, options = {}) {
-  checkNames("unknown option of record", options, ["keep", "maxBytes", "redact"]);
-  const { keep = "all", maxBytes = MAX_BYTES, redact } = options;
+  checkNames("unknown option of record", options, ["keep", "maxBytes", "redact", "wire", "children"]);
+  const { keep = "all", maxBytes = MAX_BYTES, redact, wire = false, children = true } = options;
   if (keep !== "all" && keep !== "run" && !(typeof keep === "number" && keep >= 0)) throw misuse(`\`keep\` must be "all", "run" or a number of characters, got ${textOf(keep)}`);
   if (typeof maxBytes !== "number" || !(maxBytes >= 0)) throw misuse(`\`maxBytes\` must be a number from 0, got ${kindOf(maxBytes)}`);
   if (redact !== undefined && typeof redact !== "function") throw misuse(`\`redact\` must be a function, got ${kindOf(redact)}`);
+  if (typeof wire !== "boolean") throw misuse(`\`wire\` must be true or false, got ${kindOf(wire)}`);
+  if (typeof children !== "boolean") throw misuse(`\`children\` must be true or false, got ${kindOf(children)}`);
+  if (wire && redact) throw misuse("`wire` and `redact` exclude each other: a text cannot be found in bytes that are cut anywhere; record without `wire`, or redact the tape yourself");
   if (!isReady()) throw misuse("the module of turnwheel/tape is not loaded yet: `await ready()` first");
-  return new Recorder(coreBehind(given), { keep, maxBytes, redact });
+  return new Recorder(coreBehind(given), { keep, maxBytes, redact, wire, children });
 }
 
 /** @param {any} given */
@@ -52,7 +55,7 @@ function coreBehind(given) {
 /** Writes a tape while its agent works. */
 class Recorder {
   /** @type {ReturnType<typeof coreOf>} */ #core;
-  /** @type {Required<Pick<RecordOptions, "keep" | "maxBytes">> & Pick<RecordOptions, "redact">} */ #options;
+  /** @type {Required<Pick<RecordOptions, "keep" | "maxBytes" | "wire" | "children">> & Pick<RecordOptions, "redact">} */ #options;
   /** The lines so far, and how many were left out at the beginning. @type {string[]} */ #lines = [];
   #dropped = 0;
   #length = 0;
@@ -62,6 +65,9 @@ class Recorder {
   /** Called when there are more lines. @type {Set<() => void>} */ #waiting = new Set();
   /** @type {() => void} */ #unsubscribe;
   #pulls = false;
+  /** The recorders of agents inside calls that have not ended. @type {Set<Recorder>} */ #inner = new Set();
+  /** Called at the end of a run. */
+  #ended = () => {};
 
   /** @param {ReturnType<typeof coreOf>} core @param {any} options */
   constructor(core, options) {
@@ -73,8 +79,10 @@ class Recorder {
     this.#options = options;
     if (!runs.current) registration.release();
     if (registration.handle !== 0) throw misuse(`${receipts.open.size} messages wait for the next run; record the agent before they are posted`);
-    registration.scope = core.options.isolate ? new TapeScope() : shared;
+    // One that begins inside a call is with its caller already.
+    if (!(registration.scope instanceof TapeScope)) registration.scope = core.options.isolate ? new TapeScope() : shared;
     registration.entered = (number) => this.#attach(number);
+    if (options.children) registration.calls = (inner, path) => this.#include(inner, path);
     this.#push(calls().tape_header(core.host.now()));
     this.#unsubscribe = core.subscribers.add((event) => this.#heard(event), { keep: true });
   }
@@ -83,11 +91,11 @@ class Recorder {
   #attach(number) {
     if (this.#stopped) return;
     this.#leave();
-    const { maxBytes, redact, keep } = this.#options;
+    const { maxBytes, redact, keep, wire } = this.#options;
     const glue = /** @type {Calls} */ (/** @type {unknown} */ (this.#core.registration.engine?.glue));
     const redactor = redact && { redact: (/** @type {string} */ place, /** @type {string} */ text) => redacted(redact, place, text) };
     const [events, starts] = this.#counts;
-    glue.agent_record(number, keep !== "all", maxBytes, redactor, events, starts, this.#core.host.now());
+    glue.agent_record(number, keep !== "all", maxBytes, redactor, wire, events, starts, this.#core.host.now());
     // Its first line is here already.
     glue.record_take(number);
     this.#at = { glue, number };
@@ -107,9 +115,32 @@ class Recorder {
     }
   }
 
+  /** An agent begins inside a call: what it does by itself goes onto a tape of its own, whose lines are on this one. @param {ReturnType<typeof coreOf>} core @param {string[]} path */
+  #include(core, path) {
+    if (this.#stopped || core.registration.entered) return;
+    try {
+      const inner = new Recorder(core, { ...this.#options, keep: "all" });
+      this.#inner.add(inner);
+      inner.#ended = () => {
+        if (!this.#inner.delete(inner)) return;
+        inner.stop();
+        const head = `{"child":${JSON.stringify(path)},"line":`;
+        // Those of agents further inside have their own path.
+        this.#push(inner.#lines.map((line) => (line.startsWith('{"child":') ? line : `${head}${line}}`)).join("\n"));
+      };
+    } catch (error) {
+      complain("turnwheel: an agent inside a call has no tape of its own", error);
+    }
+  }
+
   /** @param {AgentEvent} event */
   #heard(event) {
-    if (event.type === "agent_end") return void queueMicrotask(() => this.#pull());
+    if (event.type === "agent_end") {
+      return void queueMicrotask(() => {
+        this.#pull();
+        this.#ended();
+      });
+    }
     if (this.#waiting.size === 0 && event.type !== "message_end" && event.type !== "turn_end") return;
     if (this.#pulls) return;
     this.#pulls = true;
@@ -185,12 +216,14 @@ class Recorder {
 
   stop() {
     if (this.#stopped) return;
+    for (const inner of this.#inner) inner.#ended();
     this.#pull();
     this.#push(calls().tape_seal(this.toText()));
     this.#stopped = true;
     this.#unsubscribe();
     const { registration } = this.#core;
     registration.entered = undefined;
+    registration.calls = undefined;
     if (this.#at) this.#at.glue.record_end(this.#at.number);
     this.#at = undefined;
     for (const wake of [...this.#waiting]) wake();

@@ -1,7 +1,7 @@
 // @ts-check
 // Lives a tape again. The fold is in the module; here are the moments, the events and what is really run beside it.
 
-import { checkNames, kindOf, misuse, resultOf } from "../shared.js";
+import { checkNames, kindOf, misuse, resultOf, textOf } from "../shared.js";
 import { TapeDivergence, thrownBy } from "./divergence.js";
 import { liveModel, liveTool } from "./live.js";
 import { calls, forgetPlayer, ready } from "./module.js";
@@ -17,10 +17,20 @@ const AT_ONCE = 512;
 
 /** Lives a tape again. @param {Tape} tape @param {ReplayOptions} [options] */
 export function replay(tape, options = {}) {
-  checkNames("unknown option of replay", options, ["tools", "model", "speed", "onEvent", "onDivergence"]);
-  if (typeof tape?.toText !== "function") throw misuse(`replay needs a tape, got ${kindOf(tape)}`);
+  checkNames("unknown option of replay", options, ["tools", "model", "wire", "speed", "onEvent", "onDivergence"]);
+  if (!isTape(tape)) throw misuse(`replay needs a tape, got ${kindOf(tape)}; Tape.parse(text) makes one of a text`);
+  const { tools, model, speed, wire } = options;
+  if (tools !== undefined && (typeof tools !== "object" || Array.isArray(tools))) throw misuse(`\`tools\` of a replay are an object of tools by their names, such as { search }; got ${kindOf(tools)}`);
+  for (const [name, tool] of Object.entries(tools ?? {})) if (typeof tool?.execute !== "function") throw misuse(`\`tools.${name}\` must be a tool with \`execute\`, got ${kindOf(tool)}`);
+  if (model !== undefined && typeof model?.id !== "string") throw misuse(`\`model\` must be a model, such as openai("gpt-5-mini", { apiKey }); got ${kindOf(model)}`);
+  if (speed !== undefined && !(typeof speed === "number" && speed > 0)) throw misuse(`\`speed\` must be a number above 0: 2 is twice as fast as it was; got ${textOf(speed)}`);
+  if (wire !== undefined && typeof wire !== "boolean") throw misuse(`\`wire\` must be true or false, got ${kindOf(wire)}`);
+  for (const name of /** @type {const} */ (["onEvent", "onDivergence"])) if (options[name] !== undefined && typeof options[name] !== "function") throw misuse(`\`${name}\` must be a function, got ${kindOf(options[name])}`);
   return new Replay(tape, options);
 }
+
+/** @param {any} tape @returns {tape is Tape} */
+export const isTape = (tape) => typeof tape?.toText === "function" && typeof tape.header === "object";
 
 class Replay {
   /** @type {Tape} */ #tape;
@@ -38,8 +48,14 @@ class Replay {
   /** The moment after so many events. @param {number} n @returns {Frame} */
   seek(n) {
     if (!Number.isInteger(n) || n < 0) throw misuse(`a moment is a whole number of events from 0, got ${n}`);
+    if (n > this.#tape.events) throw misuse(`the tape has ${this.#tape.events} events, so there is no moment after ${n}`);
     this.#open ||= open(this.#tape);
-    return JSON.parse(ask((glue) => glue.tape_frame(this.#open, n)));
+    const handle = this.#open;
+    const frame = JSON.parse(ask((glue) => glue.tape_frame(handle, n)));
+    // The messages stand in these again: they are made where somebody looks at them.
+    lazily(frame, "request", () => parsed(ask((glue) => glue.tape_frame_request(handle, n))));
+    lazily(frame, "checkpoint", () => JSON.parse(ask((glue) => glue.tape_frame_checkpoint(handle, n))));
+    return frame;
   }
 
   /** Everything in order. @returns {TapeEntry[]} */
@@ -55,7 +71,8 @@ class Replay {
   /** @returns {AsyncIterator<AgentEvent>} */
   async *[Symbol.asyncIterator]() {
     await ready();
-    const { speed, onEvent } = this.#options;
+    const { speed, onEvent, wire } = this.#options;
+    if (wire) this.#decode();
     let before;
     for (const entry of entriesOf(this.#tape)) {
       await this.#check(entry);
@@ -81,6 +98,15 @@ class Replay {
     return resultOf({ type: "agent_end", at, runId: last?.runId ?? "", messages, usage, turns: 0, stopReason: "aborted" });
   }
 
+  /** The bytes on the tape are decoded again, and what comes of them is compared with its pieces. */
+  #decode() {
+    try {
+      ask((glue) => glue.tape_decode(this.#tape.toText()));
+    } catch (error) {
+      if (!(error instanceof TapeDivergence) || this.#options.onDivergence?.(error) !== true) throw error;
+    }
+  }
+
   /** What is live runs where the tape has a start, and is compared with the tape's reply. @param {TapeEntry} entry */
   async #check(entry) {
     const { tools, model, onDivergence } = this.#options;
@@ -102,6 +128,17 @@ class Replay {
 
   /** @type {Map<string, import("./live.js").Live>} */ #live = new Map();
   /** The tools of calls. @type {Map<string, string>} */ #names = new Map();
+}
+
+/** @param {string} json of a value, or nothing */
+const parsed = (json) => (json === "" ? undefined : JSON.parse(json));
+
+/** A member that is made when somebody looks at it. @param {object} object @param {string} name @param {() => unknown} make */
+function lazily(object, name, make) {
+  /** @type {unknown} */
+  let value;
+  let isMade = false;
+  Object.defineProperty(object, name, { enumerable: true, configurable: true, get: () => (isMade ? value : ((isMade = true), (value = make()))) });
 }
 
 /** @param {Tape} tape @returns {number} */

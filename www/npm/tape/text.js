@@ -9,6 +9,9 @@ import { calls, isReady } from "./module.js";
 /** The version of the format. */
 const VERSION = 1;
 
+/** What stands before the line of an agent inside a call. */
+const BEFORE = '],"line":';
+
 const MARK = Symbol("a tape of these lines");
 
 /** Outside the class: a class that refers to itself by name gets renamed by the bundler. @param {string[]} lines */
@@ -24,7 +27,7 @@ export class Tape {
     if (mark !== MARK) throw misuse("a tape is made by Tape.parse, Tape.read or a recorder");
     const header = read(lines[0] ?? "");
     if (typeof header?.tape !== "number") throw misuse("the text is no tape: its first line must have a number `tape`");
-    if (header.tape > VERSION) throw misuse(`the tape is of version ${header.tape}; this version of turnwheel reads up to ${VERSION}`);
+    if (header.tape !== VERSION) throw misuse(`the tape is of version ${header.tape}; this version of turnwheel reads up to ${VERSION}`);
     // A crash may have cut the last line.
     this.#lines = read(lines.at(-1) ?? "") ? lines : lines.slice(0, -1);
     /** @type {TapeHeader} */
@@ -38,12 +41,13 @@ export class Tape {
   /** @param {string | Iterable<string>} text */
   static parse(text) {
     if (typeof text !== "string" && typeof text?.[Symbol.iterator] !== "function") throw misuse(`a tape is a text or a list of lines, got ${kindOf(text)}`);
-    const lines = typeof text === "string" ? text.split("\n") : [...text].flatMap((line) => line.split("\n"));
+    const lines = typeof text === "string" ? text.split("\n") : [...text].flatMap(linesOf);
     return make(lines.map((line) => line.trim()).filter((line) => line !== ""));
   }
 
   /** @param {ReadableStream<Uint8Array | string>} stream */
   static async read(stream) {
+    if (typeof stream?.getReader !== "function") throw misuse(`Tape.read takes a stream, such as the \`body\` of a Response, got ${kindOf(stream)}; Tape.parse takes a text`);
     const decoder = new TextDecoder();
     let text = "";
     const reader = stream.getReader();
@@ -63,6 +67,37 @@ export class Tape {
   toText() {
     return `${this.#lines.join("\n")}\n`;
   }
+
+  /** The tapes of the agents inside calls, in the order in which they ended. */
+  get children() {
+    /** @type {{ path: string[], lines: string[] }[]} */
+    const all = [];
+    for (const line of this.#lines) {
+      if (!line.startsWith('{"child":')) continue;
+      const { child: path, line: own } = read(line) ?? {};
+      if (!Array.isArray(path) || typeof own !== "object") throw misuse(`a line of the tape is none of an agent inside a call: ${line.slice(0, 80)}`);
+      if (own?.tape) all.push({ path, lines: [] });
+      const found = all.findLast((one) => JSON.stringify(one.path) === JSON.stringify(path));
+      // As it is written: numbers would change when they are read.
+      found?.lines.push(line.slice(line.indexOf(BEFORE) + BEFORE.length, -1));
+    }
+    return all.map(({ path, lines }) => ({ path, tape: make(lines) }));
+  }
+
+  /** The tape of the agent inside a call. @param {readonly string[]} path */
+  child(path) {
+    const wanted = JSON.stringify(typeof path === "string" ? [path] : path);
+    const all = this.children;
+    const found = all.find((one) => JSON.stringify(one.path) === wanted);
+    if (!found) throw misuse(`the tape has no agent inside the call ${wanted}; ${all.length === 0 ? "it has none (record with `children: true`)" : `it has: ${all.map((one) => JSON.stringify(one.path)).join(", ")}`}`);
+    return found.tape;
+  }
+}
+
+/** @param {any} text @param {number} at */
+function linesOf(text, at) {
+  if (typeof text !== "string") throw misuse(`line ${at} of the tape must be a text, got ${kindOf(text)}`);
+  return text.split("\n");
 }
 
 /** @param {string} line @returns {any} */

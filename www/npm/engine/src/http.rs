@@ -46,6 +46,18 @@ impl StreamFn for FetchModel {
         self.wire.borrow().limits().answer
     }
 
+    #[cfg(feature = "tape")]
+    fn tapped(&self, tap: &Rc<dyn turnwheel::wires::Tap>) -> Option<Rc<dyn StreamFn>> {
+        let wire: Box<dyn Wire> = Box::new(turnwheel::wires::TappedWire::new(self.wire.clone(), tap.clone()));
+        Some(Rc::new(FetchModel {
+            index: self.index,
+            wire: Rc::new(RefCell::new(wire)),
+            key: self.key.clone(),
+            price: self.price,
+            last: self.last.clone(),
+        }))
+    }
+
     fn stream(
         &self,
         mut request: ModelRequest,

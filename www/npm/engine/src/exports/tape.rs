@@ -7,7 +7,9 @@ use wasm_bindgen::prelude::*;
 
 use turnwheel::data::table::Table;
 use turnwheel::json::{ObjectWriter, ToJson};
-use turnwheel::tape::{Divergence, Player, Recorder, RecorderOptions, Seeker, Seen, Tape, seal};
+use turnwheel::tape::{
+    Divergence, Player, Recorder, RecorderOptions, Seeker, Seen, Tape, decode_again, seal,
+};
 
 use crate::instance::{agent_entry, misuse, next_handle, set_now, thrown};
 
@@ -35,13 +37,14 @@ struct OpenTape {
 }
 
 /// Writes down what goes into an agent from now on. `events` and `starts` are what the tape has already. If `max_bytes` is not
-/// 0, longer contents of images and files are left out.
+/// 0, longer contents of images and files are left out. With `wire`, the bytes of answers are written too.
 #[wasm_bindgen]
 pub fn agent_record(
     agent: u32,
     is_self_contained: bool,
     max_bytes: usize,
     redactor: Option<Redactor>,
+    wire: bool,
     events: f64,
     starts: f64,
     now: f64,
@@ -55,6 +58,7 @@ pub fn agent_record(
         now: crate::instance::now(),
         max_bytes: (max_bytes > 0).then_some(max_bytes),
         redact,
+        wire,
         is_self_contained,
         counts: (whole(events), whole(starts)),
     });
@@ -145,14 +149,45 @@ pub fn tape_advance(handle: u32, count: u32) -> Result<String, JsValue> {
     })
 }
 
-/// Returns the moment after so many events, as JSON.
+/// Returns the moment after so many events, as JSON, without what [`tape_frame_request`] and [`tape_frame_checkpoint`] return.
 #[wasm_bindgen]
 pub fn tape_frame(handle: u32, events: f64) -> Result<String, JsValue> {
+    at_moment(handle, events, |player| {
+        let mut json = String::new();
+        let mut object = ObjectWriter::new(&mut json);
+        player.write_frame(&mut object);
+        object.end();
+        json
+    })
+}
+
+/// Returns the request that was sent last at this moment; an empty text if there is none.
+#[wasm_bindgen]
+pub fn tape_frame_request(handle: u32, events: f64) -> Result<String, JsValue> {
+    at_moment(handle, events, |player| player.request().map(ToJson::to_json).unwrap_or_default())
+}
+
+/// Returns the checkpoint of this moment.
+#[wasm_bindgen]
+pub fn tape_frame_checkpoint(handle: u32, events: f64) -> Result<String, JsValue> {
+    at_moment(handle, events, |player| player.checkpoint().to_json())
+}
+
+fn at_moment(handle: u32, events: f64, read: impl FnOnce(&Player) -> String) -> Result<String, JsValue> {
     TAPES.with_borrow_mut(|tapes| {
         let open = tapes.get_mut(&handle).ok_or_else(|| misuse("the tape was closed"))?;
-        let frame = open.seeker.frame(whole(events)).map_err(|fault| diverged(&fault))?;
-        Ok(frame.to_json())
+        open.seeker.seek(whole(events)).map(read).map_err(|fault| diverged(&fault))
     })
+}
+
+/// Decodes the bytes on a tape again, and compares. Returns how many answers were decoded.
+#[wasm_bindgen]
+pub fn tape_decode(text: &str) -> Result<f64, JsValue> {
+    let decoded = decode_again(&parse(text)?).map_err(|fault| diverged(&fault))?;
+    // Counts are far below the integers that a float cannot represent.
+    #[expect(clippy::cast_precision_loss, reason = "see above")]
+    let decoded = decoded as f64;
+    Ok(decoded)
 }
 
 /// Closes a tape.
