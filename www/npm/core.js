@@ -6,6 +6,7 @@ export { coreOf } from "./agent/agent.js";
 export { driverOf } from "./run/run.js";
 export * from "./boundary/engine.js";
 export { inParts } from "./boundary/parts.js";
+export { loadRest, useRest } from "./boundary/rest.js";
 export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
 export { undecided } from "./events/approvals.js";

@@ -1,9 +1,11 @@
 // Node and Bun: the bytes are read when the first run begins.
 import { address } from "../address.js";
-import { undecided, use, useValidator } from "../core.js";
+import { undecided, use, useRest, useValidator } from "../core.js";
+import * as rest from "../rest.js";
 import * as validator from "../validator.js";
 
 // On a server nothing is won by loading it later.
+useRest(rest);
 useValidator(validator);
 use(() => {
   // A named import costs a cold start some milliseconds: all of the module's getters are called to build its

@@ -6,7 +6,11 @@ import { complain, messagesOf } from "../shared.js";
 
 /** @import { AgentMessage, RunInfo } from "../index.js" */
 /** @import { CheckedOptions } from "../options/options.js" */
+/** @import { Driver } from "../run/driver.js" */
 /** @typedef {"getSteeringMessages" | "getFollowUpMessages"} QueueName */
+
+/** The queues of a run. @param {Driver} run @returns {HostQueues} */
+export const queuesOf = ({ memory, core }) => (memory.queues ??= new HostQueues(core.options));
 
 /** The pending answers of a run. */
 export class HostQueues {

@@ -58,7 +58,7 @@ export class Driver {
     this.engineRun = new EngineRun(this);
     this.batches = new Batches(this);
     this.poller = new Poller(this);
-    this.memory = new EffectMemory(core.options);
+    this.memory = new EffectMemory();
     this.ending = new Ending();
     /** Whether the listeners have heard of the run. */
     this.isAnnounced = false;
