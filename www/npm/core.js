@@ -11,5 +11,5 @@ export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
 export { undecided } from "./events/approvals.js";
 export { withSetup } from "./models/setup.js";
-export { Judge, useValidator } from "./tools/json-schema.js";
+export { useJudge } from "./tools/json-schema.js";
 export { useLinear } from "./tools/patterns.js";

@@ -1,13 +1,13 @@
 // Deno: the file is fetched when the first run begins.
 import { address } from "../address.js";
 import { fetched } from "../fetched.js";
-import { use, useRest, useValidator } from "../core.js";
+import { use, useJudge, useRest } from "../core.js";
+import * as judge from "../tools/judge.js";
 import * as rest from "../rest.js";
-import * as validator from "../validator.js";
 
 // On a server nothing is won by loading it later.
+useJudge(judge);
 useRest(rest);
-useValidator(validator);
 use(() => fetched(address), true);
 
 export * from "../index.js";
