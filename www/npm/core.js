@@ -1,7 +1,9 @@
 // @ts-check
-// Everything that ships with the engine, as one file of the package; see shared.js.
+// Everything that ships with the engine, as one file of the package; see shared.js. What is loaded by `import()` when an engine
+// is there takes what it needs from here: then bundlers need not cut this file where the others touch it.
 
 export * from "./index.js";
+export * from "./shared.js";
 export { coreOf } from "./agent/agent.js";
 export { driverOf } from "./run/run.js";
 export * from "./boundary/engine.js";

@@ -1,7 +1,7 @@
 // @ts-check
 // Carries out what only a whole engine asks for; the other effects are in effects.js.
 
-import { complain, toDecision } from "../shared.js";
+import { complain, toDecision } from "../core.js";
 import { queuesOf } from "../rules/host-queue.js";
 import { transformAnswer } from "../rules/transform.js";
 import { streamAnswer } from "./stream.js";

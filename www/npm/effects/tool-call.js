@@ -2,7 +2,7 @@
 // Executes a tool call.
 
 import { isLong, stateText, updateText } from "../messages/tool-texts.js";
-import { limitError, textOf, toResult } from "../shared.js";
+import { limitError, textOf, toResult } from "../core.js";
 import { setParent } from "../tools/subagent.js";
 import { CANCELLED } from "../tools/tool.js";
 import { keepShape } from "../v8.js";

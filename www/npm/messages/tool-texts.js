@@ -1,7 +1,7 @@
 // @ts-check
 // Converts what else tools give: updates and values of the session state.
 
-import { flawOf, LONGEST_DETAILS, LONGEST_RESULT, misuse } from "../shared.js";
+import { flawOf, LONGEST_DETAILS, LONGEST_RESULT, misuse } from "../core.js";
 
 /** @import { Result } from "./tool-result.js" */
 

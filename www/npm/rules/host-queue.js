@@ -2,7 +2,7 @@
 // The host's queues, `getSteeringMessages` and `getFollowUpMessages`. They may answer at once or later; an answer
 // that comes later is stored, and its number is passed to the effect that waits for it.
 
-import { complain, messagesOf } from "../shared.js";
+import { complain, messagesOf } from "../core.js";
 
 /** @import { AgentMessage, RunInfo } from "../index.js" */
 /** @import { CheckedOptions } from "../options/options.js" */

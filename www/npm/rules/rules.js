@@ -4,7 +4,7 @@
 
 import { OUTPUT_TOOL } from "../boundary/protocol.js";
 import { callText } from "../messages/call-text.js";
-import { kindOf, limitError, misuse } from "../shared.js";
+import { kindOf, limitError, misuse } from "../core.js";
 import { callHost, handled } from "./host-call.js";
 import { queuesOf } from "./host-queue.js";
 import { callPolicy, runPolicies } from "./policies.js";

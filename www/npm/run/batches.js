@@ -89,15 +89,15 @@ export class Batches {
   readRest() {
     const { batch, run } = this;
     if (!batch) return;
-    const rest = (this.rest ??= []);
+    const later = (this.rest ??= []);
     const { table, text } = batch;
     for (; batch.i < table.length; batch.i += 3) {
       const [kind, number, length] = /** @type {[number, number, number]} */ (table.slice(batch.i, batch.i + 3));
       const piece = text.substring(batch.at, (batch.at += length));
       const isLater = rest.LATER.has(kind);
       const event = isLater ? undefined : handlerOf(kind)(run, number, piece);
-      if (event) rest.push({ event });
-      else if (isLater) rest.push({ entry: [kind, number, piece], strings: this.takeStrings() });
+      if (event) later.push({ event });
+      else if (isLater) later.push({ entry: [kind, number, piece], strings: this.takeStrings() });
     }
     this.batch = undefined;
   }

@@ -6,7 +6,7 @@
 import * as KIND from "../boundary/protocol.js";
 import { EFFECTS, startEffect } from "../effects/effects.js";
 
-/** @import { AgentEvent, AssistantMessage, Delta, ToolCallBlock, ToolResultMessage } from "../index.js" */
+/** @import { AgentEvent, Delta } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
 /** @typedef {(run: Driver, number: number, piece: string) => AgentEvent | void} Handler */
 

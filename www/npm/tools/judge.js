@@ -2,7 +2,7 @@
 // Checks values against JSON Schema. Loaded with the first run that has a schema; see json-schema.js.
 
 import { dereference, validate } from "../validator.js";
-import { misuse, textOf } from "../shared.js";
+import { misuse, textOf } from "../core.js";
 import { TYPES } from "./json-schema.js";
 import { Patterns } from "./patterns.js";
 
