@@ -5,6 +5,8 @@ use wasm_encoder::reencode::{self, Reencode};
 use wasm_encoder::{CodeSection, Function, Instruction};
 use wasmparser::{FunctionBody, Operator};
 
+use crate::flow::parts_ways;
+
 /// What becomes of the index of a function.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
@@ -17,8 +19,8 @@ pub(crate) enum Place {
 /// Writes code in which functions stand elsewhere.
 pub(crate) struct Moved<'m> {
     pub(crate) places: &'m [Option<Place>],
-    /// What each body begins with.
-    pub(crate) prologue: Vec<Instruction<'static>>,
+    /// What stands before the first instruction of each stretch.
+    pub(crate) marks: Option<&'m mut dyn FnMut() -> Vec<Instruction<'static>>>,
 }
 
 impl Moved<'_> {
@@ -29,12 +31,17 @@ impl Moved<'_> {
 
     pub(crate) fn add(&mut self, body: &FunctionBody<'_>, code: &mut CodeSection) -> Result<()> {
         let mut function = self.new_function_with_parsed_locals(body).map_err(wrong)?;
-        for instruction in &self.prologue {
-            function.instruction(instruction);
-        }
         let mut operators = body.get_operators_reader()?;
+        let mut begins = true;
         while !operators.eof() {
-            match operators.read()? {
+            let operator = operators.read()?;
+            if let (true, Some(marks)) = (begins, &mut self.marks) {
+                marks().iter().for_each(|mark| {
+                    function.instruction(mark);
+                });
+            }
+            begins = parts_ways(&operator);
+            match operator {
                 Operator::Call { function_index } => call(self.place(function_index)?, &mut function),
                 Operator::ReturnCall { .. } | Operator::RefFunc { .. } => {
                     return Err(anyhow!("a function is called or taken in a way that rustc does not use"));

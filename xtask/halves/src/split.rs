@@ -12,6 +12,7 @@ use wasm_encoder::{
 use wasmparser::{CompositeInnerType, ExternalKind, Operator};
 
 use crate::code::{Moved, Place, Same, call, wrong};
+use crate::outline::Signature;
 use crate::read::Module;
 
 /// The name of the module from which all other parts import what the first one exports for them.
@@ -19,6 +20,8 @@ pub const FIRST: &str = "0";
 
 /// A module in the making.
 pub(crate) struct Part {
+    /// Types beside those of the module.
+    pub(crate) types: Vec<Signature>,
     pub(crate) imports: ImportSection,
     /// The types of its own functions.
     pub(crate) functions: Vec<u32>,
@@ -92,14 +95,14 @@ impl Module<'_> {
         self.tables.get(usize::try_from(self.functions_table)?).context("there is no table of functions")
     }
 
-    fn type_of(&self, function: u32) -> Result<u32> {
+    pub(crate) fn type_of(&self, function: u32) -> Result<u32> {
         self.functions.get(usize::try_from(function)?).copied().context("there is no such function")
     }
 
     /// The types and the bodies of these functions, which find all others at these places.
     fn code(&self, chosen: &[u32], places: &[Option<Place>]) -> Result<(Vec<u32>, CodeSection)> {
         let (mut types, mut code) = (Vec::new(), CodeSection::new());
-        let mut moved = Moved { places, prologue: Vec::new() };
+        let mut moved = Moved { places, marks: None };
         for function in chosen {
             types.push(self.type_of(*function)?);
             moved.add(self.body(*function)?, &mut code)?;
@@ -141,6 +144,7 @@ impl Module<'_> {
         write(
             self,
             Part {
+                types: Vec::new(),
                 imports: self.own_imports()?,
                 functions,
                 tables: self.own_tables(Some(plan.table_size))?,
@@ -172,7 +176,17 @@ impl Module<'_> {
         let places = plan.places_of(part, &known);
         write(
             self,
-            Part { imports, functions, tables: Vec::new(), globals, exports, places, code, data: false },
+            Part {
+                types: Vec::new(),
+                imports,
+                functions,
+                tables: Vec::new(),
+                globals,
+                exports,
+                places,
+                code,
+                data: false,
+            },
         )
     }
 
@@ -368,6 +382,9 @@ pub(crate) fn write(module: &Module<'_>, part: Part) -> Result<Vec<u8>> {
     let mut types = TypeSection::new();
     for group in &module.types {
         Same.parse_recursive_type_group(types.ty(), group.clone()).map_err(wrong)?;
+    }
+    for Signature { takes, gives } in part.types {
+        types.ty().function(takes, gives);
     }
     let mut functions = FunctionSection::new();
     for each in &part.functions {

@@ -1,7 +1,6 @@
-// Prints which functions of the engine each part of it needs: `node trace.mjs FACADE TRACED`, where FACADE is the folder of the
-// joined scripts and TRACED a module whose functions note that they were entered. `first` is what runs until a request has
-// left, whatever the wire; a wire's own part is what only that wire needs for it; `answer` is what then reads the pieces of an
-// answer, on any wire.
+// Prints what runs of the engine, and when: `node trace.mjs FACADE TRACED`, where FACADE is the folder of the joined scripts and
+// TRACED a module whose code notes that it ran. By wire: `sent` is what runs until a request has left, `read` all that has run
+// when the pieces of an answer have been read.
 //
 // Whatever is not here is not wrong: a run that enters what is not there yet waits for it (boundary/gaps.js).
 import { readFileSync } from "node:fs";
@@ -106,7 +105,7 @@ const ANSWERS = {
 };
 const frame = (data) => new TextEncoder().encode(`${data.type ? `event: ${data.type}\n` : ""}data: ${JSON.stringify(data)}\n\n`);
 
-/** The functions that were entered until a request left, and until pieces of an answer had been read, by wire. */
+/** What ran until a request left, and until pieces of an answer had been read, by wire. */
 const sent = new Map(MODELS.map(([wire]) => [wire, new Set()]));
 const read = new Map(MODELS.map(([wire]) => [wire, new Set()]));
 
@@ -116,18 +115,16 @@ for (const [wire, provider, make] of MODELS) {
   }
   await answer(wire, make);
 }
-const wires = [...sent.values()];
-// What one wire needs for a request and another for an answer is not that wire's own.
-const isShared = (each, wire) => [...sent, ...read].some(([other, entered]) => other !== wire && entered.has(each));
-const first = new Set([...sent].flatMap(([wire, entered]) => [...entered].filter((each) => isShared(each, wire))));
-const own = [...sent].map(([wire, entered]) => [wire, [...entered].filter((each) => !first.has(each))]);
-const ordered = (numbers) => [...numbers].sort((a, b) => a - b);
-const answering = [...new Set([...read.values()].flatMap((entered) => [...entered]))].filter((each) => !wires.some((entered) => entered.has(each)));
-console.log(JSON.stringify({ first: ordered(first), ...Object.fromEntries(own.map(([wire, numbers]) => [wire, ordered(numbers)])), answer: ordered(answering) }));
+const lists = (entered) => Object.fromEntries([...entered].map(([wire, numbers]) => [wire, [...numbers]]));
+console.log(JSON.stringify({ sent: lists(sent), read: lists(read) }));
 
-/** Adds what was entered in the newest instance. @param {Set<number>} entered */
+/** Adds what ran in the newest instance. @param {Set<number>} entered */
 function take(entered) {
-  for (const [name, flag] of Object.entries(newest)) if (name.startsWith(ENTERED) && flag.value === 1) entered.add(Number(name.slice(ENTERED.length)));
+  for (const [name, flags] of Object.entries(newest)) {
+    if (!name.startsWith(ENTERED)) continue;
+    const first = 32 * Number(name.slice(ENTERED.length));
+    for (let bits = flags.value >>> 0, bit = 0; bits !== 0; bits >>>= 1, bit++) if (bits & 1) entered.add(first + bit);
+  }
 }
 
 /** Sends a first request, and notes what ran before it left. */
