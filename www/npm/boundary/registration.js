@@ -65,13 +65,12 @@ export class Registration {
   #registerIn(engine) {
     const { gaps } = engine;
     if (!gaps) return this.#register(engine);
-    const later = () => gaps.whole().then(() => this.ready());
     // What a checkpoint or a command says takes the whole engine.
-    if (this.state || this.waiting.length > 0 || gaps.isHeld) return later();
+    if (this.state || this.waiting.length > 0 || gaps.isHeld) return gaps.whole().then(() => this.ready());
     try {
       return this.#register(engine);
     } catch (error) {
-      if (error === MISSING) return later();
+      if (error === MISSING) return gaps.more().then(() => this.ready());
       throw error;
     }
   }

@@ -16,9 +16,28 @@ pub(crate) enum Place {
     Indirect { place: u32, type_index: u32, table_index: u32 },
 }
 
+/// The types that a part has: all, or those that it uses, in the order in which it came upon them.
+pub(crate) enum Types {
+    All,
+    Used(Vec<u32>),
+}
+
+impl Types {
+    /// The index of a type in the part.
+    pub(crate) fn place(&mut self, index: u32) -> Result<u32> {
+        let Types::Used(used) = self else { return Ok(index) };
+        let known = used.iter().position(|known| *known == index);
+        Ok(u32::try_from(known.unwrap_or_else(|| {
+            used.push(index);
+            used.len() - 1
+        }))?)
+    }
+}
+
 /// Writes code in which functions stand elsewhere.
 pub(crate) struct Moved<'m> {
     pub(crate) places: &'m [Option<Place>],
+    pub(crate) types: &'m mut Types,
     /// What stands before the first instruction of each stretch.
     pub(crate) marks: Option<&'m mut dyn FnMut() -> Vec<Instruction<'static>>>,
 }
@@ -42,7 +61,9 @@ impl Moved<'_> {
             }
             begins = parts_ways(&operator);
             match operator {
-                Operator::Call { function_index } => call(self.place(function_index)?, &mut function),
+                Operator::Call { function_index } => {
+                    call(self.place(function_index)?, self.types, &mut function)?;
+                }
                 Operator::ReturnCall { .. } | Operator::RefFunc { .. } => {
                     return Err(anyhow!("a function is called or taken in a way that rustc does not use"));
                 }
@@ -58,16 +79,21 @@ impl Moved<'_> {
 
 impl Reencode for Moved<'_> {
     type Error = anyhow::Error;
+
+    fn type_index(&mut self, index: u32) -> Result<u32, reencode::Error<anyhow::Error>> {
+        self.types.place(index).map_err(reencode::Error::UserError)
+    }
 }
 
 /// Calls a function with what is on the stack.
-pub(crate) fn call(place: Place, function: &mut Function) {
+pub(crate) fn call(place: Place, types: &mut Types, function: &mut Function) -> Result<()> {
     match place {
         Place::Direct(index) => function.instruction(&Instruction::Call(index)),
         Place::Indirect { place, type_index, table_index } => function
             .instruction(&Instruction::I32Const(place.cast_signed()))
-            .instruction(&Instruction::CallIndirect { type_index, table_index }),
+            .instruction(&Instruction::CallIndirect { type_index: types.place(type_index)?, table_index }),
     };
+    Ok(())
 }
 
 /// The parts that stay as they are.

@@ -7,18 +7,19 @@ use wasm_encoder::reencode::Reencode;
 use wasm_encoder::{BlockType, CodeSection, Function, Instruction, ValType};
 use wasmparser::{CompositeInnerType, FrameKind, Operator};
 
-use crate::code::{Same, wrong};
+use crate::code::{Same, Types, wrong};
 use crate::flow::{Flow, Frame, Step, flows};
 use crate::read::Module;
 use crate::split::{Part, write};
 
 impl Module<'_> {
-    /// Returns a module that does the same, in which everything of the functions that ran that did not run itself, and is
-    /// worth a call, is a function of its own. `ran` has the stretches that a traced copy noted.
+    /// Returns a module that does the same, in which everything of the functions that ran that did not run itself is a
+    /// function of its own, if it has `least` bytes more than its call passes. `ran` has the stretches that a traced copy
+    /// noted.
     ///
     /// # Errors
     /// If the code has instructions that this crate does not know.
-    pub fn outlined(&self, ran: &BTreeSet<u32>) -> Result<Vec<u8>> {
+    pub fn outlined(&self, ran: &BTreeSet<u32>, least: usize) -> Result<Vec<u8>> {
         let first = self.first_stretches()?;
         let imported = u32::try_from(self.imports.len())?;
         let first_of = |function: u32| {
@@ -37,7 +38,7 @@ impl Module<'_> {
             let first = first_of(function).unwrap_or(u32::MAX);
             let signature = self.signature(function)?;
             let is_cold = |step: &Step<'_>| !ran.contains(&(first + step.stretch));
-            let outliner = Outliner { flow: &flow, signature, is_cold: &is_cold };
+            let outliner = Outliner { flow: &flow, signature, is_cold: &is_cold, least };
             code.function(&outliner.rewrite(&mut made)?);
         }
         for function in &made.functions {
@@ -47,8 +48,9 @@ impl Module<'_> {
         let more = made.of_type.iter().map(|more| known + more);
         let functions = self.functions.iter().skip(self.imports.len()).copied().chain(more).collect();
         let part = Part {
-            types: made.types,
-            imports: self.own_imports()?,
+            types: Types::All,
+            more_types: made.types,
+            imports: self.own_imports(&mut Types::All)?,
             functions,
             tables: self.own_tables(None)?,
             globals: self.own_globals()?,
@@ -146,13 +148,11 @@ impl Exits {
     }
 }
 
-/// What a call costs, in bytes, beside what it is given.
-const COST: usize = 24;
-
 struct Outliner<'f, 'a> {
     flow: &'f Flow<'a>,
     signature: Signature,
     is_cold: &'f dyn Fn(&Step<'_>) -> bool,
+    least: usize,
 }
 
 impl Outliner<'_, '_> {
@@ -249,7 +249,7 @@ impl Outliner<'_, '_> {
         let (given, written) = self.locals(begin, end, is_repeated)?;
         let changed = if exits.ends_all() { Vec::new() } else { written };
         let size = self.flow.step(end)?.offset - self.flow.step(begin)?.offset;
-        if size > COST + 2 * (given.len() + changed.len()) + 6 * exits.ways() {
+        if size > self.least + 2 * (given.len() + changed.len()) + 6 * exits.ways() {
             found.push(Region { begin, end, exits, given, changed });
         }
         Ok(())

@@ -107,7 +107,7 @@ fn functions_table(tables: &[Table<'_>]) -> Result<u32> {
     }
 }
 
-fn imported_type(import: &Import<'_>) -> Result<u32> {
+pub(crate) fn imported_type(import: &Import<'_>) -> Result<u32> {
     match import.ty {
         TypeRef::Func(index) => Ok(index),
         _ => bail!("the module imports `{}`, which is no function", import.name),

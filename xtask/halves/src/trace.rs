@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use wasm_encoder::{CodeSection, ConstExpr, ExportKind, GlobalType, Instruction, ValType};
 
-use crate::code::{Moved, Place};
+use crate::code::{Moved, Place, Types};
 use crate::flow::stretches;
 use crate::read::Module;
 use crate::split::{Part, write};
@@ -38,7 +38,8 @@ impl Module<'_> {
         };
         let mut code = CodeSection::new();
         for body in &self.bodies {
-            Moved { places: &places, marks: Some(&mut marks) }.add(body, &mut code)?;
+            Moved { places: &places, types: &mut Types::All, marks: Some(&mut marks) }
+                .add(body, &mut code)?;
         }
         for number in 0..next.div_ceil(32) {
             let flags = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
@@ -47,8 +48,9 @@ impl Module<'_> {
         }
         let functions = self.functions.iter().skip(self.imports.len()).copied().collect();
         let part = Part {
-            types: Vec::new(),
-            imports: self.own_imports()?,
+            types: Types::All,
+            more_types: Vec::new(),
+            imports: self.own_imports(&mut Types::All)?,
             functions,
             tables: self.own_tables(None)?,
             globals,

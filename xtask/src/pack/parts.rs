@@ -13,6 +13,9 @@ use crate::run::{command, read, root};
 /// Finds out what runs, and when.
 const SCRIPT: &str = "xtask/src/pack/trace.mjs";
 
+/// From how many bytes on it pays to take out what did not run, beside what its call passes; found by trying.
+const LEAST: usize = 24;
+
 /// The name of a part's file.
 pub(super) fn file_of(pattern: &str, part: &str) -> String {
     pattern.replace('*', part)
@@ -34,7 +37,7 @@ pub(super) fn split(wasm: &Path, facade: &Path, parts: &[String], folder: &Path)
         let (module, traced) = trace(&bytes, facade, folder)?;
         let sent = traced.sent.values().flatten();
         let answered = traced.read.values().flatten().filter(|_| takes_answers);
-        let outlined = module.outlined(&sent.chain(answered).copied().collect())?;
+        let outlined = module.outlined(&sent.chain(answered).copied().collect(), LEAST)?;
         whole = folder.join(name);
         fs::write(&whole, outlined)?;
     }

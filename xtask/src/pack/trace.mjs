@@ -1,6 +1,6 @@
 // Prints what runs of the engine, and when: `node trace.mjs FACADE TRACED`, where FACADE is the folder of the joined scripts and
-// TRACED a module whose code notes that it ran. By wire: `sent` is what runs until a request has left, `read` all that has run
-// when the pieces of an answer have been read.
+// TRACED a module whose code notes that it ran. By wire: `sent` is what runs until a request has left, `read` what runs until
+// the pieces of an answer have been read, and until requests of rarer kinds have left.
 //
 // Whatever is not here is not wrong: a run that enters what is not there yet waits for it (boundary/gaps.js).
 import { readFileSync } from "node:fs";
@@ -50,18 +50,22 @@ const history = (provider) => [
 
 const clock = tool({ name: "clock", description: "The time.", parameters: { type: "object" }, execute: () => "12" });
 
-/** Options of an agent, for a model of this provider. */
+/** Options of an agent, for a model of this provider: those of the page whose first load is measured. */
 const AGENTS = [
   () => ({}),
   () => ({ systemPrompt: "Be brief.\n", tools: [weather], approval: { mode: "smart" }, steering: { when: "immediate" } }),
-  (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
   () => ({ systemPrompt: "x", tools: [clock], approveTool: () => true }),
   () => ({ tools: [clock] }),
   () => ({ tools: [weather, clock], approveTool: () => true, approval: { mode: "enabled" }, steering: { when: "after_tool", inFlight: "finish" } }),
+];
+/** Others: what only these take comes with what reads answers, and their requests leave when that is there. */
+const OTHER_AGENTS = [
+  (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
   () => ({ systemPrompt: "", tools: [search], streamOptions: { topP: 1, toolChoice: { toolName: "search" }, parallelToolCalls: false, reasoning: "high", cache: "auto", stop: ["."], body: { seed: 1.5, list: [true, null, -3, 1e21] } } }),
   () => ({ timeouts: { totalMs: 60_000, firstChunkMs: 10_000 }, retry: { maxAttempts: 3 }, maxTurns: 5 }),
 ];
-const INPUTS = [["One.", "Two."], "x".repeat(5000), "What is the weather in Oslo? é\n", { role: "user", content: [{ type: "text", text: "And this?" }, image] }];
+const INPUTS = [["One.", "Two."], "x".repeat(5000), "What is the weather in Oslo? é\n"];
+const OTHER_INPUTS = [{ role: "user", content: [{ type: "text", text: "And this?" }, image] }];
 /** Models, by the wire that they speak. @type {[wire: string, provider: string, make: (id: string, options: object) => object][]} */
 const MODELS = [
   ["openai-chat", "openai", openai],
@@ -110,8 +114,11 @@ const sent = new Map(MODELS.map(([wire]) => [wire, new Set()]));
 const read = new Map(MODELS.map(([wire]) => [wire, new Set()]));
 
 for (const [wire, provider, make] of MODELS) {
-  for (const options of AGENTS) {
-    for (const input of INPUTS) await request(wire, make, options(provider), input);
+  for (const options of [...AGENTS, ...OTHER_AGENTS]) {
+    for (const input of [...INPUTS, ...OTHER_INPUTS]) {
+      const isOther = OTHER_AGENTS.includes(options) || OTHER_INPUTS.includes(input);
+      await request(make, options(provider), input, isOther ? read.get(wire) : sent.get(wire));
+    }
   }
   await answer(wire, make);
 }
@@ -127,11 +134,11 @@ function take(entered) {
   }
 }
 
-/** Sends a first request, and notes what ran before it left. */
-async function request(wire, make, options, input) {
+/** Sends a first request, and notes what ran before it left. @param {Set<number>} entered */
+async function request(make, options, input, entered) {
   let isSent = false;
   const fetch = async () => {
-    if (!isSent) take(sent.get(wire));
+    if (!isSent) take(entered);
     isSent = true;
     throw new Error("enough");
   };
