@@ -59,6 +59,13 @@ impl Writer<'_> {
         );
     }
 
+    /// A loop that has gone round too often ends in a trap.
+    fn burn(&mut self) {
+        use Instruction::{End, I32Const, I32Eqz, I32Sub, If, LocalGet, LocalTee, Unreachable};
+        self.code.extend([LocalGet(FUEL), I32Const(1), I32Sub, LocalTee(FUEL), I32Eqz]);
+        self.code.extend([If(BlockType::Empty), Unreachable, End]);
+    }
+
     fn sum(&mut self) {
         self.number();
         self.number();
@@ -125,22 +132,16 @@ impl Writer<'_> {
                 }
                 _ => {
                     self.code.push(Instruction::Loop(BlockType::Empty));
+                    self.burn();
                     self.statements(depth + 1, left - 1);
-                    self.code.extend([
-                        Instruction::LocalGet(FUEL),
-                        Instruction::I32Const(1),
-                        Instruction::I32Sub,
-                    ]);
-                    self.code.push(Instruction::LocalTee(FUEL));
-                    self.code.extend([Instruction::I32Const(0), Instruction::I32GtS]);
                     self.condition();
-                    self.code.extend([Instruction::I32And, Instruction::BrIf(0), Instruction::End]);
+                    self.code.extend([Instruction::BrIf(0), Instruction::End]);
                 }
             }
         }
     }
 
-    /// Goes somewhere else, whatever happens. A loop is not gone round this way: it might never end.
+    /// Goes somewhere else, whatever happens.
     fn leave(&mut self, depth: u32) {
         if self.dice.up_to(2) == 0 {
             if self.gives {
@@ -151,19 +152,6 @@ impl Writer<'_> {
             let last = if self.gives { depth - 1 } else { depth };
             self.number();
             let targets: Vec<u32> = (0..3).map(|_| self.dice.up_to(last)).collect();
-            // Loops are left by a trap when they have no fuel.
-            self.code.extend([
-                Instruction::LocalGet(FUEL),
-                Instruction::I32Const(1),
-                Instruction::I32Sub,
-                Instruction::LocalTee(FUEL),
-            ]);
-            self.code.extend([
-                Instruction::I32Eqz,
-                Instruction::If(BlockType::Empty),
-                Instruction::Unreachable,
-                Instruction::End,
-            ]);
             self.code.push(Instruction::BrTable(targets.into(), self.dice.up_to(last)));
         }
     }

@@ -21,6 +21,21 @@ pub(super) fn file_of(pattern: &str, part: &str) -> String {
     pattern.replace('*', part)
 }
 
+/// What the script reads beside the module: recorded answers.
+pub(super) fn recordings() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for folder in fs::read_dir(root().join("tests/data/fixtures")).context("there are no recorded answers")? {
+        let Ok(files) = fs::read_dir(folder?.path()) else { continue };
+        for file in files {
+            let path = file?.path();
+            if path.extension().is_some_and(|extension| extension == "sse") {
+                found.insert(path.clone(), fs::read(path)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// What ran until a first request had left, and until an answer had been read, by wire.
 #[derive(Deserialize)]
 struct Traced {

@@ -3,9 +3,9 @@
 // the pieces of an answer have been read, and until requests of rarer kinds have left.
 //
 // Whatever is not here is not wrong: a run that enters what is not there yet waits for it (boundary/gaps.js).
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const [facade, traced] = process.argv.slice(2);
 const { Agent, anthropic, gemini, openai, openaiCompatible, openaiResponses, tool, use } = await import(pathToFileURL(join(facade, "slim.js")).href);
@@ -107,7 +107,13 @@ const ANSWERS = {
   ],
   gemini: [part([{ text: "hm", thought: true }]), ...[...TEXTS, LAST].map((text) => part([{ text }]))],
 };
-const frame = (data) => new TextEncoder().encode(`${data.type ? `event: ${data.type}\n` : ""}data: ${JSON.stringify(data)}\n\n`);
+const frame = (data) => `${data.type ? `event: ${data.type}\n` : ""}data: ${JSON.stringify(data)}\n\n`;
+
+const FIXTURES = new URL("../../../tests/data/fixtures/", import.meta.url);
+/** Recorded answers, by wire. */
+const RECORDED = ["openai-chat", "openai-responses", "anthropic", "gemini"].map((wire) => [wire, fileURLToPath(new URL(`${wire}/`, FIXTURES))]);
+/** Frames that end an answer: from there on everything is needed. */
+const ENDS = /"(finish_reason|stop_reason|finishReason)": ?"|\[DONE\]|"type": ?"(response\.(completed|incomplete|failed)|error)"|"error": ?[{"]/;
 
 /** What ran until a request left, and until pieces of an answer had been read, by wire. */
 const sent = new Map(MODELS.map(([wire]) => [wire, new Set()]));
@@ -120,7 +126,19 @@ for (const [wire, provider, make] of MODELS) {
       await request(make, options(provider), input, isOther ? read.get(wire) : sent.get(wire));
     }
   }
-  await answer(wire, make);
+}
+for (const [wire, , make] of MODELS) {
+  const frames = ANSWERS[wire].map(frame);
+  for (const lines of ["\n", "\r\n"]) await answer(make, frames.map((text) => text.replaceAll("\n", lines)), LAST, read.get(wire));
+}
+// What servers have really sent.
+for (const [wire, folder] of RECORDED) {
+  const [, , make] = MODELS.find(([known]) => known === wire);
+  for (const name of readdirSync(folder).filter((name) => name.endsWith(".sse"))) {
+    const frames = readFileSync(join(folder, name), "utf8").split(/(?<=\r?\n\r?\n)/);
+    const end = frames.findIndex((text) => ENDS.test(text));
+    await answer(make, frames.slice(0, end < 0 ? frames.length : end), undefined, read.get(wire));
+  }
 }
 const lists = (entered) => Object.fromEntries([...entered].map(([wire, numbers]) => [wire, [...numbers]]));
 console.log(JSON.stringify({ sent: lists(sent), read: lists(read) }));
@@ -147,28 +165,30 @@ async function request(make, options, input, entered) {
   if (!isSent) throw new Error(`no request was sent: ${error?.message}`);
 }
 
-/** Reads pieces of an answer, one at a time, and notes what ran until all were delivered. */
-async function answer(wire, make) {
-  const frames = ANSWERS[wire];
+/**
+ * Reads pieces of an answer, and notes what ran until all were delivered: until this text was heard, or nothing comes any more.
+ * @param {string[]} frames @param {string | undefined} last @param {Set<number>} entered
+ */
+async function answer(make, frames, last, entered) {
   const body = new TransformStream();
   const writer = body.writable.getWriter();
   const fetch = async () => new Response(body.readable, { headers: { "content-type": "text/event-stream" } });
   const agent = new Agent({ isolate: true, model: make("m", { apiKey: "not-a-real-key", fetch }), systemPrompt: "Be brief.", tools: [weather], retry: { maxAttempts: 1 } });
-  let isRead = false;
-  const all = new Promise((resolve) => agent.subscribe(({ type, delta }) => {
-    if (type === "message_update" && delta.type === "text" && delta.delta === LAST) resolve((isRead = true));
-  }));
+  let isHeard = false;
+  agent.subscribe(({ type, delta }) => (isHeard ||= type === "message_update" && delta.type === "text" && delta.delta === last));
   const run = agent.prompt("Hello");
-  run.result.then(({ error }) => isRead || Promise.reject(new Error(`an answer was not read: ${error?.message}`)));
-  for (const [i, data] of frames.entries()) {
+  let isOver = false;
+  run.result.then(() => (isOver = true));
+  for (const [i, text] of frames.entries()) {
     // Networks cut where they like.
-    const bytes = frame(data);
+    const bytes = new TextEncoder().encode(text);
     const cut = i % 2 === 0 ? bytes.length : bytes.length >> 1;
-    await writer.write(bytes.slice(0, cut));
-    if (cut < bytes.length) await writer.write(bytes.slice(cut));
+    for (const piece of [bytes.slice(0, cut), bytes.slice(cut)]) if (piece.length > 0) await Promise.race([writer.write(piece), run.result]);
   }
-  await all;
-  take(read.get(wire));
+  for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate);
+  if (last !== undefined && !isHeard) throw new Error(`an answer was not read: ${(await run.result).error?.message}`);
+  // What a run does at its end needs everything.
+  if (!isOver) take(entered);
   run.abort("enough");
   await run.result;
 }
