@@ -6,6 +6,7 @@ import { lengthOf } from "./bytes.js";
 import { Gaps, MISSING } from "./gaps.js";
 import { bind } from "./glue.js";
 import { Parts, wrong } from "./parts.js";
+import { loadRest, rest } from "./rest.js";
 
 /** @import { Registration } from "./registration.js" */
 /** @import { Driver } from "../run/driver.js" */
@@ -39,12 +40,21 @@ function getModule(wire) {
   if (compiled) return compiled;
   if (loading) return loading;
   if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
-  const source = /** @type {any} */ (loader(wire));
-  if (!source?.then) return (compiled = new Parts(source));
-  const promise = (loading = Promise.resolve(source).then((given) => (compiled = given instanceof Parts ? given : new Parts(given))));
+  const source = loader(wire);
+  if (!(/** @type {any} */ (source)?.then) && rest) return (compiled = new Parts(source));
+  const promise = (loading = awaited(source));
   const loaded = () => void (loading = undefined);
   promise.then(loaded, loaded);
   return promise;
+}
+
+/** @param {ReturnType<Loader>} source @returns {Promise<Parts>} */
+async function awaited(source) {
+  const given = await source;
+  const parts = given instanceof Parts ? given : new Parts(given);
+  // Where parts are missing, it comes with the last of them.
+  if (parts.isWhole) await loadRest();
+  return (compiled = parts);
 }
 
 /** Agents that share an instance: one at a time, which is replaced when it dies, and when it has grown. */

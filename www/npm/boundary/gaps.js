@@ -35,6 +35,8 @@ export class Gaps {
     this.loading = undefined;
     /** @type {(() => void)[]} */
     this.waiting = [];
+    /** Who waits for the next part, whichever that is. @type {(() => void)[]} */
+    this.arriving = [];
     /** Who waits until nothing else does. @type {(() => void)[]} */
     this.flowing = [];
   }
@@ -99,9 +101,19 @@ export class Gaps {
 
   /** Waits until everything is there. @returns {Promise<void>} */
   whole() {
+    return this.#until(this.waiting);
+  }
+
+  /** Waits until more is there. @returns {Promise<void>} */
+  more() {
+    return this.#until(this.arriving);
+  }
+
+  /** @param {(() => void)[]} list of those who wait for the same @returns {Promise<void>} */
+  #until(list) {
     return new Promise((resolve, reject) => {
       if (this.engine.gaps !== this) return resolve();
-      this.waiting.push(() => (this.engine.dead ? reject(this.engine.failure) : resolve()));
+      list.push(() => (this.engine.dead ? reject(this.engine.failure) : resolve()));
       this.load();
     });
   }
@@ -126,13 +138,15 @@ export class Gaps {
     try {
       await undefined;
       while (!this.engine.dead && this.engine.gaps === this) {
+        const isMore = this.added < parts.others.length;
         for (; this.added < parts.others.length; this.added++) this.bound.add(/** @type {WebAssembly.Module} */ (parts.others[this.added]));
         this.#goOn();
+        if (isMore) for (const settle of this.arriving.splice(0)) settle();
         if (parts.isWhole) return;
         await parts.more();
       }
     } catch (error) {
-      if (this.held.length > 0 || this.waiting.length > 0) this.engine.discard(fromEngine(error));
+      if (this.held.length + this.waiting.length + this.arriving.length > 0) this.engine.discard(fromEngine(error));
     } finally {
       this.loading = undefined;
     }
@@ -165,7 +179,7 @@ export class Gaps {
   /** Everything is there, or the instance is dead. */
   end() {
     this.held = [];
-    for (const settle of this.waiting.splice(0)) settle();
+    for (const settle of [...this.waiting.splice(0), ...this.arriving.splice(0)]) settle();
     this.#flow();
   }
 }

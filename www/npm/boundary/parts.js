@@ -4,6 +4,7 @@
 
 import { kindOf, misuse } from "../shared.js";
 import { NAME } from "./glue.js";
+import { loadRest } from "./rest.js";
 
 /** @typedef {() => Promise<WebAssembly.Module>} Fetch */
 
@@ -47,8 +48,9 @@ export function inParts({ first, wires, answer, rest, whole }) {
     const { [wire]: own, ...others } = wires;
     try {
       const [begin, ...beside] = await Promise.all([first, own].flatMap((fetch) => fetch?.() ?? []));
-      const together = (/** @type {Fetch[]} */ fetches) => () => Promise.all(fetches.map((fetch) => fetch()));
-      return new Parts(begin, beside, [together([answer]), together([rest, ...Object.values(others)])]);
+      const together = (/** @type {Fetch[]} */ fetches) => Promise.all(fetches.map((fetch) => fetch()));
+      const last = async () => (await Promise.all([together([rest, ...Object.values(others)]), loadRest()]))[0];
+      return new Parts(begin, beside, [() => together([answer]), last]);
     } catch (error) {
       return new Parts(await whole().catch(() => Promise.reject(error)));
     }

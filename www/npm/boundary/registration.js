@@ -4,10 +4,10 @@
 
 import { Scope, shared } from "./engine.js";
 import { MISSING } from "./gaps.js";
+import { rest } from "./rest.js";
 import { needStack } from "./stack.js";
 import { complain, fromEngine, misuse } from "../shared.js";
 import { uuid } from "../host/uuid.js";
-import { callRule, validate } from "../rules/rules.js";
 
 /** @import { Answer } from "../index.js" */
 /** @import { Core } from "../agent/core.js" */
@@ -67,13 +67,12 @@ export class Registration {
   #registerIn(engine) {
     const { gaps } = engine;
     if (!gaps) return this.#register(engine);
-    const later = () => gaps.whole().then(() => this.ready());
     // What a checkpoint or a command says takes the whole engine.
-    if (this.state || this.waiting.length > 0 || gaps.isHeld) return later();
+    if (this.state || this.waiting.length > 0 || gaps.isHeld) return gaps.whole().then(() => this.ready());
     try {
       return this.#register(engine);
     } catch (error) {
-      if (error === MISSING) return later();
+      if (error === MISSING) return gaps.more().then(() => this.ready());
       throw error;
     }
   }
@@ -171,10 +170,10 @@ export class Registration {
     return {
       wake: (/** @type {number} */ handle) => ref.deref()?.runs.byHandle.get(handle)?.poller.wake(),
       // While parts are missing, a step may be undone; what the host was asked cannot be.
-      rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => (core().registration.isWhole ? callRule(core(), name, input) : gaps?.refuse()),
+      rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => (core().registration.isWhole ? rest.callRule(core(), name, input) : gaps?.refuse()),
       id: () => newId(ref.deref()),
       forget: (/** @type {number} */ version) => void ref.deref()?.settings.tools.forget(version),
-      validate: (/** @type {[number, string, string, string]} */ ...call) => (core().registration.isWhole ? validate(core(), ...call) : gaps?.refuse()),
+      validate: (/** @type {[number, string, string, string]} */ ...call) => (core().registration.isWhole ? rest.validate(core(), ...call) : gaps?.refuse()),
       random: () => ref.deref()?.host.random() ?? 0,
     };
   }

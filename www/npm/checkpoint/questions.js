@@ -2,7 +2,7 @@
 // The open questions of a checkpoint. What they show is taken from where the engine takes what it would run.
 
 import { misuse } from "../shared.js";
-import { callText } from "../rules/rules.js";
+import { callText } from "../messages/call-text.js";
 import { fromCheckpoint } from "./read.js";
 
 /** @import { AgentEvent, AgentMessage, Question } from "../index.js" */

@@ -2,7 +2,7 @@
 // How the reducers reduce: a view of the history for one request, with a report of what was left out. A call keeps its
 // results, and the newest message of the user stays. Rust has the same in src/rules/context.
 
-import { misuse } from "../shared.js";
+import { misuse } from "../core.js";
 
 /** @import { AgentMessage, AssistantMessage, BudgetTrimOptions, CompactionReport, Reducer, SlidingWindowOptions, ToolCallBlock, ToolResultMessage } from "../index.js" */
 /** @typedef {readonly AgentMessage[]} Messages */

@@ -1,7 +1,7 @@
 // @ts-check
 // What stands around execution: `wrapTool` and `wrapModel` of the host. Loaded once one of them is set.
 
-import { misuse } from "../shared.js";
+import { misuse } from "../core.js";
 
 /** @import { AssistantMessage, LlmMessage } from "../index.js" */
 /** @import { Driver } from "../run/driver.js" */

@@ -2,13 +2,10 @@
 // Carries out what the engine asks for: model calls, tools, approvals, timers. Each effect has a slot, and its
 // answer goes back to that slot. The Rust half is ports.rs of the engine.
 
-import { complain, toDecision } from "../shared.js";
+import { rest } from "../boundary/rest.js";
 import { setupOf } from "../models/setup.js";
-import { transformAnswer } from "../rules/transform.js";
 import { fetchAnswer } from "./http.js";
 import { Slot } from "./slot.js";
-import { streamAnswer } from "./stream.js";
-import { executeTool } from "./tool-call.js";
 
 /** @import { Driver } from "../run/driver.js" */
 /** @import { EffectKind } from "../boundary/protocol.js" */
@@ -31,17 +28,17 @@ export function startEffect(run, slot, effect) {
 /** @param {Driver} run @param {number} slot @param {Effect} effect @param {Slot} state */
 function perform(run, slot, effect, state) {
   const { engineRun } = run;
-  const work = EFFECTS[effect.kind](run, slot, /** @type {any} */ (effect), state);
+  const work = /** @type {Perform} */ (EFFECTS[effect.kind] ?? rest.EFFECTS[effect.kind])(run, slot, effect, state);
   // A value that is not JSON counts as a failure like any other.
   const when = effect.kind === "tool" ? "soon" : "now";
   if (work) work.then((answer) => engineRun.resolve(slot, answer, when)).catch((error) => engineRun.reject(slot, error, effect.kind === "key"));
 }
 
-/** @type {Record<EffectKind, (run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void>} */
-const EFFECTS = {
+/** @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
+
+/** What a run may ask for until its first answer ends; the others are in rest-effects.js. @type {Partial<Record<EffectKind, Perform>>} */
+export const EFFECTS = {
   http: fetchAnswer,
-  stream: streamAnswer,
-  tool: executeTool,
 
   async key(run, _slot, { provider, model }) {
     const { core } = run;
@@ -54,71 +51,6 @@ const EFFECTS = {
     keys.set(provider, key);
     return key ?? (typeof modelKey === "function" && !run.abortion.isAsked ? await modelKey(run.about()) : null) ?? null;
   },
-
-  async approve(run, _slot, { id, callId, toolName, arguments: args, requiresApproval }, { signal }) {
-    const request = { id, callId, toolName, arguments: args, requiresApproval, ...run.about() };
-    try {
-      return toDecision(await run.core.options.approveTool?.(request, { signal }));
-    } catch (error) {
-      // The call is rejected, and only the model would hear why.
-      if (!signal.aborted) complain("turnwheel: approveTool failed:", error);
-      throw error;
-    }
-  },
-
-  async hook(run, _slot, { stage, kind, ...details }, { signal }) {
-    const context = { ...run.about(), ...details };
-    if (context.messages) context.messages = run.resolveRefs(context.messages);
-    if (stage === "beforeInference" && run.around.wrapModel) {
-      const { Attempt } = await import("./around.js");
-      // Nothing starts after an abort; its end was told in the meantime.
-      if (run.abortion.isAsked) return null;
-      await (run.attempt = new Attempt()).begin(run, { attempt: context.attempt, model: context.model, messages: context.messages }, signal);
-    }
-    if (stage === "afterInference") {
-      const { attempt } = run;
-      run.attempt = undefined;
-      await attempt?.end(context.message);
-    }
-    // Whoever heard of a beginning hears of its end.
-    const isEnd = stage === "afterInference" || stage === "afterToolExecution";
-    for (const hooks of [run.core.options.hooks ?? []].flat()) {
-      // The previous hook may have stopped the run; then the others are not called.
-      if (run.abortion.isAsked && !isEnd) break;
-      try {
-        await /** @type {Record<string, Function | undefined>} */ (hooks)[stage]?.(context);
-      } catch (error) {
-        // A failing onError hook changes nothing.
-        if (stage !== "onError") throw error;
-      }
-    }
-    return null;
-  },
-
-  async prepareTurn(run, _slot, { usage }, { signal }) {
-    const { preparedTurn } = await import("./prepared-turn.js");
-    return preparedTurn(run, usage, signal);
-  },
-
-  async transform(run, _slot, { overflow, cached }, { signal }) {
-    const messages = run.turnView ?? run.fold.messages;
-    const info = { cachedMessages: cached, ...run.about() };
-    return transformAnswer(await run.core.options.asyncTransformContext?.(messages.slice(), overflow, signal, info), run.fold.messages, messages.length);
-  },
-
-  async compact(run, _slot, _effect, { signal }) {
-    const { core, fold } = run;
-    const { compaction } = core.options;
-    if (typeof compaction !== "object") return null;
-    const log = fold.messages;
-    const { messages, report } = await compaction.engine(log.slice(), core.settings.models.first, signal, run.about());
-    const answer = transformAnswer({ messages, report: report ?? {} }, log);
-    return answer && "replace" in answer ? { messages: answer.replace, report: answer.report } : null;
-  },
-
-  // Both wait for an answer of the host that was promised to a rule; see rules/host-queue.js.
-  steering: async ({ memory }, _slot, { promise }) => memory.queues.take(promise),
-  followUp: async ({ memory }, _slot, { promise }) => memory.queues.take(promise),
 
   async sleep({ core }, _slot, { ms }, { signal }) {
     const until = core.host.now() + ms;

@@ -2,9 +2,9 @@
 // Sends a request to a model, and passes the response to the engine as it arrives.
 
 import { AgentError, infoOf, kindOf, misuse, PLAIN } from "../shared.js";
+import { loadRest, rest } from "../boundary/rest.js";
 import { setupOf } from "../models/setup.js";
 import { Intake } from "./intake.js";
-import { networkError } from "./network-error.js";
 import { ModelRequest } from "./request.js";
 import { quietly } from "./slot.js";
 
@@ -22,14 +22,18 @@ const KEYED = /^https:\/\/(api\.(openai|anthropic|groq|mistral|deepseek|x|togeth
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
 export function fetchAnswer(run, slot, effect, state) {
   pump(run, slot, effect, state)
-    .catch((error) => run.engineRun.fail(slot, error, failureOf(error, effect.url, state.reading)))
+    .catch((error) => {
+      const fail = () => run.engineRun.fail(slot, error, failureOf(error, effect.url, state.reading));
+      // Without what explains it the error is told as it is.
+      return rest ? fail() : loadRest().then(fail, fail);
+    })
     .finally(() => clearTimeout(state.timer));
 }
 
 /** Explains a failure, whatever the host threw. @param {unknown} error @param {string} url @param {boolean} reading */
 function failureOf(error, url, reading) {
   try {
-    return AgentError.isInstance(error) ? infoOf(error) : networkError(error, url, reading);
+    return AgentError.isInstance(error) ? infoOf(error) : rest.networkError(error, url, reading);
   } catch {
     return { ...infoOf(error), code: /** @type {const} */ ("network"), retryable: true };
   }
@@ -122,15 +126,13 @@ async function redirect(run, slot, response, state, request) {
   return response.ok ? readAnswer(run, slot, response, state) : readRefusal(run, slot, response, request);
 }
 
-/** @param {Driver} run @param {number} slot @param {Response} response @param {ModelRequest} request @returns {Promise<undefined>} */
-async function readRefusal(run, slot, response, { url }) {
-  let bytes = await readErrorBody(response, run.core.host);
-  // Of a 400 without a body the engine knows what it means.
-  if (response.status !== 400 && bytes.length < 10 && /^\s*(\{\s*\})?\s*$/.test(new TextDecoder().decode(bytes))) {
-    const { origin, pathname } = new URL(url);
-    bytes = new TextEncoder().encode(JSON.stringify({ error: { message: `${origin}${pathname} answered ${response.status} without saying why` } }));
-  }
-  run.engineRun.refuse(slot, Number(response.status), Object.fromEntries(response.headers), bytes);
+/**
+ * What a server refused is read by a script that comes with the last parts of the engine.
+ * @param {Driver} run @param {number} slot @param {Response} response @param {ModelRequest} request @returns {Promise<undefined>}
+ */
+async function readRefusal(run, slot, response, request) {
+  if (!rest) await loadRest();
+  return rest.readRefusal(run, slot, response, request);
 }
 
 /**
@@ -148,35 +150,4 @@ async function drain(intake) {
     const { gaps } = intake.run.engineRun.engine;
     if (gaps?.isHeld) await gaps.flows();
   }
-}
-
-/** How long the body of an error response may take, by the host's clock and by the platform's, and how many reads. */
-const ERROR_MS = 10_000;
-const ERROR_READS = 10_000;
-
-/**
- * Reads the body of an error response, at most 256 KiB of it, and as much as comes in ten seconds.
- * @param {Response} response @param {{ now(): number }} host
- */
-async function readErrorBody(response, host) {
-  const body = new Uint8Array(1 << 18);
-  let length = 0;
-  const end = host.now() + ERROR_MS;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const silence = new Promise((resolve) => (timer = setTimeout(resolve, ERROR_MS)));
-  try {
-    const reader = response.body?.getReader();
-    for (let reads = 0; reader; reads++) {
-      const read = length < body.length && reads < ERROR_READS && host.now() < end && (await Promise.race([reader.read(), silence]));
-      if (!read) quietly(() => reader.cancel());
-      if (!read || read.done) break;
-      body.set(read.value.subarray(0, body.length - length), length);
-      length = Math.min(body.length, length + read.value.length);
-    }
-  } catch {
-    // The status says enough.
-  }
-  clearTimeout(timer);
-  return body.subarray(0, length);
 }

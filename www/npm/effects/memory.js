@@ -1,16 +1,14 @@
 // @ts-check
 // What the effects of one run share.
 
-import { HostQueues } from "../rules/host-queue.js";
-
-/** @import { CheckedOptions } from "../options/options.js" */
 /** @import { Turn } from "../events/fold.js" */
 /** @import { HttpEffect } from "./http.js" */
+/** @import { HostQueues } from "../rules/host-queue.js" */
 
 export class EffectMemory {
-  /** @param {CheckedOptions} options */
-  constructor(options) {
-    this.queues = new HostQueues(options);
+  constructor() {
+    /** @type {HostQueues | undefined} */
+    this.queues = undefined;
     /** The turn whose API keys are known. @type {Turn | undefined | null} */
     this.keysTurn = null;
     /** The API keys of the turn, by provider. @type {Map<string, string | undefined>} */

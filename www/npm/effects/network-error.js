@@ -1,7 +1,7 @@
 // @ts-check
 // Explains a request that failed: what the host says of it, and what it may mean.
 
-import { AgentError, textOf } from "../shared.js";
+import { AgentError, textOf } from "../core.js";
 
 /** @import { ErrorInfo } from "../index.js" */
 

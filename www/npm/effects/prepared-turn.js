@@ -3,7 +3,7 @@
 
 import { checkTurnOptions } from "../options/options.js";
 import { transformAnswer } from "../rules/transform.js";
-import { misuse } from "../shared.js";
+import { misuse } from "../core.js";
 
 /** @import { Usage } from "../index.js" */
 /** @import { Driver } from "../run/driver.js" */

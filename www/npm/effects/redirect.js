@@ -2,7 +2,7 @@
 // What becomes of a request to a model that a server redirects. Loaded with the first redirect.
 
 import { followedTo, MAX_REDIRECTS, nextAddress } from "../host/redirect.js";
-import { AgentError } from "../shared.js";
+import { AgentError } from "../core.js";
 
 /** @import { ModelRequest } from "./request.js" */
 

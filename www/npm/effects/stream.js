@@ -3,7 +3,7 @@
 
 import { DELTAS } from "../boundary/protocol.js";
 import { setupOf } from "../models/setup.js";
-import { AgentError, infoOf, LONGEST_RESULT } from "../shared.js";
+import { AgentError, infoOf, LONGEST_RESULT } from "../core.js";
 import { quietly } from "./slot.js";
 
 /** @import { AssistantMessageEvent, ModelRequest } from "../index.js" */

@@ -1,7 +1,8 @@
 // @ts-check
 // Executes a tool call.
 
-import { isLong, limitError, stateText, textOf, toResult, updateText } from "../shared.js";
+import { isLong, stateText, updateText } from "../messages/tool-texts.js";
+import { limitError, textOf, toResult } from "../core.js";
 import { setParent } from "../tools/subagent.js";
 import { CANCELLED } from "../tools/tool.js";
 import { keepShape } from "../v8.js";

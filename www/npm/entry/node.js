@@ -1,10 +1,12 @@
 // Node and Bun: the bytes are read when the first run begins.
 import { address } from "../address.js";
-import { undecided, use, useValidator } from "../core.js";
-import * as validator from "../validator.js";
+import { undecided, use, useJudge, useRest } from "../core.js";
+import * as judge from "../tools/judge.js";
+import * as rest from "../rest.js";
 
 // On a server nothing is won by loading it later.
-useValidator(validator);
+useJudge(judge);
+useRest(rest);
 use(() => {
   // A named import costs a cold start some milliseconds: all of the module's getters are called to build its
   // exports.

@@ -2,7 +2,7 @@
 // What a failed call of a provider means, whoever made the call: the engine's own rules for a status, headers and a body,
 // applied to responses and to what other libraries throw. Loaded with the first failure.
 
-import { infoOf, textOf } from "../shared.js";
+import { infoOf, textOf } from "../core.js";
 
 /** @import { ErrorInfo } from "../index.js" */
 /** @import { Engine } from "../boundary/engine.js" */

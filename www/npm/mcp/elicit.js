@@ -1,7 +1,7 @@
 // @ts-check
 // Elicitation: the server asks the person something, in the middle of a call.
 
-import { Judge } from "../core.js";
+import { Judge } from "../tools/judge.js";
 import { kindOf } from "../shared.js";
 import { dropForeignPatterns } from "./json-schema.js";
 

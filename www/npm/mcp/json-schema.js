@@ -1,10 +1,10 @@
 // @ts-check
 // How the SDK's client checks values.
 
-import { Judge, useLinear, useValidator } from "../core.js";
+import { useJudge, useLinear } from "../core.js";
 import { textOf } from "../shared.js";
 import * as linear from "../linear.js";
-import * as validator from "../validator.js";
+import * as judging from "../tools/judge.js";
 
 /** @import { JsonSchema } from "../index.js" */
 
@@ -28,12 +28,12 @@ export const jsonSchemaValidator = {
 
 // Servers write all kinds of patterns, and the SDK does not wait for a check.
 useLinear(linear);
-useValidator(validator);
+useJudge(judging);
 
 /** What is wrong with a value. With a schema that cannot be checked, every one is, for the SDK gives the whole server up otherwise. @param {JsonSchema} schema @returns {(value: unknown) => string[]} */
 function errorsOfSchema(schema) {
   try {
-    const judge = new Judge("the schema is", schema);
+    const judge = new judging.Judge("the schema is", schema);
     return (value) => judge.errorsOf(value);
   } catch (error) {
     return () => [textOf(error)];

@@ -1,7 +1,7 @@
 // @ts-check
 // Answers to questions of every kind. Loaded where other questions may be asked than those about calls.
 
-import { checkNames, jsonOf, misuse, others, toDecision } from "../shared.js";
+import { checkNames, jsonOf, misuse, others, toDecision } from "../core.js";
 
 /** @import { Answer, Question } from "../index.js" */
 

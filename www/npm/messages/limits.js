@@ -2,7 +2,7 @@
 // Cuts the result of a tool that is longer than allowed, before it is copied into the engine's memory. Loaded when the
 // first one comes.
 
-import { LONGEST_DETAILS, LONGEST_RESULT } from "./tool-result.js";
+import { LONGEST_DETAILS, LONGEST_RESULT } from "../core.js";
 
 /** @import { Result } from "./tool-result.js" */
 

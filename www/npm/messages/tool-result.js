@@ -1,8 +1,6 @@
 // @ts-check
-// Converts what tools give: outputs, updates and values of the session state. A value that is no JSON is an error that
-// says what in it is not.
+// Converts the outputs of tools. A value that is no JSON is an error that says what in it is not.
 
-import { misuse } from "../errors/errors.js";
 import { isOfClass, kindOf } from "../errors/names.js";
 
 /** @import { FileBlock, ImageBlock, JsonValue, TextBlock, Transfer } from "../index.js" */
@@ -12,8 +10,6 @@ import { isOfClass, kindOf } from "../errors/names.js";
 export const LONGEST_RESULT = 1 << 23;
 /** The limit for the details of a result and for a value of the session state: they are read as trees. */
 export const LONGEST_DETAILS = 1 << 22;
-/** The limit for one report of progress; up to 128 of them wait. */
-const LONGEST_UPDATE = 1 << 20;
 /** The limit for the text of an error; the engine has the same, with what it writes around the text. */
 const LONGEST_ERROR = 65_000;
 
@@ -82,28 +78,7 @@ function isRecord(value) {
   return Object.keys(value).length > 0 && !(value instanceof Error || ArrayBuffer.isView(value) || Symbol.iterator in value);
 }
 
-/** Whether a result is so long that it may have to be cut. @param {string | Result} result @param {number} [limit] in bytes */
-export function isLong(result, limit = LONGEST_RESULT) {
-  return typeof result === "string" ? result.length > limit : JSON.stringify(result).length > Math.min(limit, LONGEST_DETAILS);
-}
-
 /** The beginning of an error's text, which may repeat what a model or a server sent. @param {string} text */
 export function limitError(text) {
   return text.length > LONGEST_ERROR ? `${text.slice(0, LONGEST_ERROR)}\n[truncated: ${LONGEST_ERROR} of ${text.length} characters shown]` : text;
-}
-
-/** Converts a value of the session state to JSON; `undefined` removes it. @param {unknown} value */
-export function stateText(value) {
-  const flaw = flawOf(value, new Set(), "the value");
-  if (flaw) throw misuse(`the session state takes JSON only: ${flaw}`);
-  const json = JSON.stringify(value);
-  if (json?.length > LONGEST_DETAILS) throw misuse(`a value of the session state may have ${LONGEST_DETAILS} characters, this one has ${json.length}`);
-  return json;
-}
-
-/** Converts a progress update to JSON. @param {unknown} partial */
-export function updateText(partial) {
-  const flaw = flawOf(partial, new Set(), "the update");
-  const json = JSON.stringify(flaw ? `the tool's update is no JSON: ${flaw}` : partial) ?? '""';
-  return json.length > LONGEST_UPDATE ? JSON.stringify(`the tool's update is left out: it has ${json.length} characters, and may have ${LONGEST_UPDATE}`) : json;
 }

@@ -2,11 +2,15 @@
 // The host's queues, `getSteeringMessages` and `getFollowUpMessages`. They may answer at once or later; an answer
 // that comes later is stored, and its number is passed to the effect that waits for it.
 
-import { complain, messagesOf } from "../shared.js";
+import { complain, messagesOf } from "../core.js";
 
 /** @import { AgentMessage, RunInfo } from "../index.js" */
 /** @import { CheckedOptions } from "../options/options.js" */
+/** @import { Driver } from "../run/driver.js" */
 /** @typedef {"getSteeringMessages" | "getFollowUpMessages"} QueueName */
+
+/** The queues of a run. @param {Driver} run @returns {HostQueues} */
+export const queuesOf = ({ memory, core }) => (memory.queues ??= new HostQueues(core.options));
 
 /** The pending answers of a run. */
 export class HostQueues {

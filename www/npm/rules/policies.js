@@ -1,7 +1,7 @@
 // @ts-check
 // The host's policies. One that throws has no say.
 
-import { complain, misuse, toMessage } from "../shared.js";
+import { complain, misuse, toMessage } from "../core.js";
 import { handled } from "./host-call.js";
 
 /** @import { AgentMessage, Verdict } from "../index.js" */

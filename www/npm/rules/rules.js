@@ -3,8 +3,10 @@
 // or call the engine except to post commands.
 
 import { OUTPUT_TOOL } from "../boundary/protocol.js";
-import { kindOf, limitError, misuse } from "../shared.js";
+import { callText } from "../messages/call-text.js";
+import { kindOf, limitError, misuse } from "../core.js";
 import { callHost, handled } from "./host-call.js";
+import { queuesOf } from "./host-queue.js";
 import { callPolicy, runPolicies } from "./policies.js";
 import { transformAnswer } from "./transform.js";
 
@@ -64,8 +66,8 @@ const RULES = {
     return { ...(args && { arguments: args }), inject };
   },
 
-  steering: (core) => activeRun(core).memory.queues.ask("getSteeringMessages", aboutRun(core)),
-  followUp: (core) => activeRun(core).memory.queues.ask("getFollowUpMessages", aboutRun(core)),
+  steering: (core) => queuesOf(activeRun(core)).ask("getSteeringMessages", aboutRun(core)),
+  followUp: (core) => queuesOf(activeRun(core)).ask("getFollowUpMessages", aboutRun(core)),
 
   dynamicSystemPrompt(core) {
     const text = handled(core.options.dynamicSystemPrompt?.(aboutRun(core))) ?? "";
@@ -103,11 +105,6 @@ function postTurn(core, { known, rest, ...given }) {
   const toIndex = (/** @type {any} */ block) => (isCall(block) && calls.includes(callText(block)) ? calls.indexOf(callText(block)) : block);
   const inject = verdict?.inject?.map((message) => (message.role === "assistant" ? { ...message, content: message.content.map(toIndex) } : message));
   return inject ? { inject } : verdict;
-}
-
-/** A call as text, for comparison. @param {any} call */
-export function callText({ callId, toolName, arguments: args }) {
-  return JSON.stringify([callId, toolName, args]);
 }
 
 /** @param {Core} core @param {{ tools: number, tool: string, arguments: unknown }} input */

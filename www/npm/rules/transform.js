@@ -1,7 +1,7 @@
 // @ts-check
 // The answers of context transformers. Messages that the engine has are referred to, not sent.
 
-import { misuse } from "../shared.js";
+import { misuse } from "../core.js";
 
 /** @import { AgentMessage, CompactionReport } from "../index.js" */
 /**

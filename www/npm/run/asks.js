@@ -1,7 +1,7 @@
 // @ts-check
 // The questions that running tools ask persons. It is loaded when the first one is asked.
 
-import { checkNames, jsonOf, kindOf, misuse } from "../shared.js";
+import { checkNames, jsonOf, kindOf, misuse } from "../core.js";
 import { allowOthers } from "../messages/answer.js";
 
 /** @import { AgentEvent, Answer, ToolAnswer, ToolQuestionInput } from "../index.js" */

@@ -4,7 +4,8 @@
 // and what it says to others is kept for later.
 
 import { emptyList } from "../v8.js";
-import { ENTRIES, isEarly, LATER } from "./entries.js";
+import { rest } from "../boundary/rest.js";
+import { ENTRIES, isEarly } from "./entries.js";
 
 /** @import { AgentEvent } from "../index.js" */
 /** @import { Engine } from "../boundary/engine.js" */
@@ -67,7 +68,7 @@ export class Batches {
   /** @param {number} kind @param {number} number @param {string} piece */
   #deliverEntry(kind, number, piece) {
     const { run } = this;
-    const event = /** @type {Handler} */ (ENTRIES[kind])(run, number, piece);
+    const event = handlerOf(kind)(run, number, piece);
     if (event) run.outlet.emit(event);
   }
 
@@ -88,15 +89,15 @@ export class Batches {
   readRest() {
     const { batch, run } = this;
     if (!batch) return;
-    const rest = (this.rest ??= []);
+    const later = (this.rest ??= []);
     const { table, text } = batch;
     for (; batch.i < table.length; batch.i += 3) {
       const [kind, number, length] = /** @type {[number, number, number]} */ (table.slice(batch.i, batch.i + 3));
       const piece = text.substring(batch.at, (batch.at += length));
-      const isLater = LATER.has(kind);
-      const event = isLater ? undefined : /** @type {Handler} */ (ENTRIES[kind])(run, number, piece);
-      if (event) rest.push({ event });
-      else if (isLater) rest.push({ entry: [kind, number, piece], strings: this.takeStrings() });
+      const isLater = rest.LATER.has(kind);
+      const event = isLater ? undefined : handlerOf(kind)(run, number, piece);
+      if (event) later.push({ event });
+      else if (isLater) later.push({ entry: [kind, number, piece], strings: this.takeStrings() });
     }
     this.batch = undefined;
   }
@@ -119,3 +120,6 @@ export class Batches {
     return strings;
   }
 }
+
+/** @param {number} kind */
+const handlerOf = (kind) => /** @type {Handler} */ (ENTRIES[kind] ?? rest.ENTRIES[kind]);

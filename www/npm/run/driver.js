@@ -58,7 +58,7 @@ export class Driver {
     this.engineRun = new EngineRun(this);
     this.batches = new Batches(this);
     this.poller = new Poller(this);
-    this.memory = new EffectMemory(core.options);
+    this.memory = new EffectMemory();
     this.ending = new Ending();
     /** Whether the listeners have heard of the run. */
     this.isAnnounced = false;
@@ -77,7 +77,7 @@ export class Driver {
       let ready = core.registration.ready();
       if (ready instanceof Promise) ready = await ready;
       const { gaps } = ready;
-      const isEarly = gaps !== undefined && this.#beginsEarly(ready, promptJson);
+      const isEarly = gaps !== undefined && (await this.#beginsEarly(ready, promptJson));
       if (!isEarly) {
         const loading = core.settings.load();
         if (gaps || loading) {
@@ -100,16 +100,21 @@ export class Driver {
     }
   }
 
-  /** Begins in an engine of which parts are missing, if what is there is enough. @param {Engine} engine @param {string | undefined} promptJson */
-  #beginsEarly(engine, promptJson) {
-    if (this.origin.restored || promptJson === undefined || this.abortion.isAsked) return false;
-    try {
-      this.engineRun.begin(engine, promptJson);
-      return true;
-    } catch (error) {
-      if (error === MISSING) return false;
-      throw error;
+  /**
+   * Begins in an engine of which parts are missing, as soon as what is there is enough.
+   * @param {Engine} engine @param {string | undefined} promptJson
+   */
+  async #beginsEarly(engine, promptJson) {
+    while (engine.gaps && !this.origin.restored && promptJson !== undefined && !this.abortion.isAsked) {
+      try {
+        this.engineRun.begin(engine, promptJson);
+        return true;
+      } catch (error) {
+        if (error !== MISSING) throw error;
+        await engine.gaps?.more();
+      }
     }
+    return false;
   }
 
   // ---- what others ask of a run

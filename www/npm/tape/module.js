@@ -2,7 +2,7 @@
 // The module with the recorder and the replay: where it comes from, and the instances of it. Agents that are recorded live in
 // one, tapes are played in another.
 
-import { Engine, Scope } from "../core.js";
+import { Engine, loadRest, Scope } from "../core.js";
 import { kindOf, misuse } from "../shared.js";
 import { bind } from "../boundary/tape-glue.js";
 import { fetched } from "../fetched.js";
@@ -36,7 +36,7 @@ export function use(source) {
 export async function ready() {
   if (module) return;
   try {
-    await (loading ??= Promise.resolve(load()).then(async (source) => {
+    await (loading ??= Promise.all([load(), loadRest()]).then(async ([source]) => {
       module = isModule(source) ? source : await WebAssembly.compile(/** @type {BufferSource} */ (source));
     }));
   } catch (error) {

@@ -21,6 +21,8 @@
 //! rustc and wasm-bindgen emit: one memory, one table, active segments. Anything else is an error, never a wrong module.
 
 mod code;
+mod flow;
+mod outline;
 mod read;
 mod split;
 mod trace;

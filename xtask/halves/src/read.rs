@@ -8,6 +8,7 @@ use wasmparser::{
 
 /// A module that can be split.
 pub struct Module<'a> {
+    pub(crate) wasm: &'a [u8],
     pub(crate) types: Vec<RecGroup>,
     pub(crate) imports: Vec<Import<'a>>,
     /// The type of each function, imported ones first.
@@ -68,6 +69,7 @@ impl<'a> Module<'a> {
         let mut functions = imports.iter().map(imported_type).collect::<Result<Vec<_>>>()?;
         functions.append(&mut own);
         Ok(Module {
+            wasm,
             types,
             imports,
             functions,
@@ -105,7 +107,7 @@ fn functions_table(tables: &[Table<'_>]) -> Result<u32> {
     }
 }
 
-fn imported_type(import: &Import<'_>) -> Result<u32> {
+pub(crate) fn imported_type(import: &Import<'_>) -> Result<u32> {
     match import.ty {
         TypeRef::Func(index) => Ok(index),
         _ => bail!("the module imports `{}`, which is no function", import.name),

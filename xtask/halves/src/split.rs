@@ -11,14 +11,18 @@ use wasm_encoder::{
 };
 use wasmparser::{CompositeInnerType, ExternalKind, Operator};
 
-use crate::code::{Moved, Place, Same, call, wrong};
-use crate::read::Module;
+use crate::code::{Moved, Place, Same, Types, call, wrong};
+use crate::outline::Signature;
+use crate::read::{Module, imported_type};
 
 /// The name of the module from which all other parts import what the first one exports for them.
 pub const FIRST: &str = "0";
 
 /// A module in the making.
 pub(crate) struct Part {
+    /// Its types: those of the module, and others.
+    pub(crate) types: Types,
+    pub(crate) more_types: Vec<Signature>,
     pub(crate) imports: ImportSection,
     /// The types of its own functions.
     pub(crate) functions: Vec<u32>,
@@ -92,25 +96,31 @@ impl Module<'_> {
         self.tables.get(usize::try_from(self.functions_table)?).context("there is no table of functions")
     }
 
-    fn type_of(&self, function: u32) -> Result<u32> {
+    pub(crate) fn type_of(&self, function: u32) -> Result<u32> {
         self.functions.get(usize::try_from(function)?).copied().context("there is no such function")
     }
 
     /// The types and the bodies of these functions, which find all others at these places.
-    fn code(&self, chosen: &[u32], places: &[Option<Place>]) -> Result<(Vec<u32>, CodeSection)> {
-        let (mut types, mut code) = (Vec::new(), CodeSection::new());
-        let mut moved = Moved { places, prologue: Vec::new() };
+    fn code(
+        &self,
+        chosen: &[u32],
+        places: &[Option<Place>],
+        types: &mut Types,
+    ) -> Result<(Vec<u32>, CodeSection)> {
+        let (mut own, mut code) = (Vec::new(), CodeSection::new());
         for function in chosen {
-            types.push(self.type_of(*function)?);
-            moved.add(self.body(*function)?, &mut code)?;
+            own.push(types.place(self.type_of(*function)?)?);
+            Moved { places, types, marks: None }.add(self.body(*function)?, &mut code)?;
         }
-        Ok((types, code))
+        Ok((own, code))
     }
 
     fn first(&self, plan: &Plan) -> Result<Vec<u8>> {
         let own = plan.functions_of(FIRST_PART);
         let known = plan.seen_from(self, FIRST_PART)?;
-        let (mut functions, mut code) = self.code(&own, &known)?;
+        let mut types = Types::Used(Vec::new());
+        let imports = self.own_imports(&mut types)?;
+        let (mut functions, mut code) = self.code(&own, &known, &mut types)?;
         // An export whose function is elsewhere is a function here that passes its arguments on.
         let mut doors = BTreeMap::new();
         for export in self.exports.iter().filter(|export| export.kind == ExternalKind::Func) {
@@ -119,8 +129,8 @@ impl Module<'_> {
                 && !doors.contains_key(&export.index)
             {
                 doors.insert(export.index, self.imported() + u32::try_from(functions.len())?);
-                functions.push(type_index);
-                code.function(&self.door(place, type_index)?);
+                functions.push(types.place(type_index)?);
+                code.function(&self.door(place, type_index, &mut types)?);
             }
         }
         let index = |function: u32| match known.get(usize::try_from(function).unwrap_or(usize::MAX)) {
@@ -141,7 +151,9 @@ impl Module<'_> {
         write(
             self,
             Part {
-                imports: self.own_imports()?,
+                types,
+                more_types: Vec::new(),
+                imports,
                 functions,
                 tables: self.own_tables(Some(plan.table_size))?,
                 globals: self.own_globals()?,
@@ -154,10 +166,12 @@ impl Module<'_> {
     }
 
     fn part(&self, plan: &Plan, part: usize) -> Result<Vec<u8>> {
-        let mut imports = self.own_imports()?;
+        let mut types = Types::Used(Vec::new());
+        let mut imports = self.own_imports(&mut types)?;
         let needed: Vec<(usize, u32)> = plan.needed_by(self, part)?;
         for (number, function) in &needed {
-            imports.import(FIRST, &short(*number), EntityType::Function(self.type_of(*function)?));
+            let own = types.place(self.type_of(*function)?)?;
+            imports.import(FIRST, &short(*number), EntityType::Function(own));
         }
         imports.import(FIRST, "m", Same.memory_type(self.memory).map_err(wrong)?);
         for (number, table) in self.own_tables(Some(plan.table_size))?.into_iter().enumerate() {
@@ -167,17 +181,28 @@ impl Module<'_> {
             imports.import(FIRST, &format!("g{number}"), Same.global_type(global.ty).map_err(wrong)?);
         }
         let known = plan.seen_from(self, part)?;
-        let (functions, code) = self.code(&plan.functions_of(part), &known)?;
+        let (functions, code) = self.code(&plan.functions_of(part), &known, &mut types)?;
         let (globals, exports) = (GlobalSection::new(), ExportSection::new());
         let places = plan.places_of(part, &known);
         write(
             self,
-            Part { imports, functions, tables: Vec::new(), globals, exports, places, code, data: false },
+            Part {
+                types,
+                more_types: Vec::new(),
+                imports,
+                functions,
+                tables: Vec::new(),
+                globals,
+                exports,
+                places,
+                code,
+                data: false,
+            },
         )
     }
 
     /// A function that passes its arguments to what stands at a place of the table.
-    fn door(&self, place: u32, type_index: u32) -> Result<Function> {
+    fn door(&self, place: u32, type_index: u32, types: &mut Types) -> Result<Function> {
         let group = self.types.get(usize::try_from(type_index)?).context("there is no such type")?;
         let parameters = group.types().next().map(|each| match &each.composite_type.inner {
             CompositeInnerType::Func(function) => function.params().len(),
@@ -187,17 +212,18 @@ impl Module<'_> {
         for parameter in 0..u32::try_from(parameters.unwrap_or(0))? {
             function.instruction(&Instruction::LocalGet(parameter));
         }
-        call(Place::Indirect { place, type_index, table_index: self.functions_table }, &mut function);
+        call(Place::Indirect { place, type_index, table_index: self.functions_table }, types, &mut function)?;
         function.instruction(&Instruction::End);
         Ok(function)
     }
 
     // ---- what stays as it is
 
-    pub(crate) fn own_imports(&self) -> Result<ImportSection> {
+    pub(crate) fn own_imports(&self, types: &mut Types) -> Result<ImportSection> {
         let mut section = ImportSection::new();
         for import in &self.imports {
-            section.import(import.module, import.name, Same.entity_type(import.ty).map_err(wrong)?);
+            let own = EntityType::Function(types.place(imported_type(import)?)?);
+            section.import(import.module, import.name, own);
         }
         Ok(section)
     }
@@ -366,8 +392,17 @@ fn short(number: usize) -> String {
 /// Writes a part, with the types and, if it is to be there, the memory of the whole.
 pub(crate) fn write(module: &Module<'_>, part: Part) -> Result<Vec<u8>> {
     let mut types = TypeSection::new();
-    for group in &module.types {
+    let all = 0..u32::try_from(module.types.len())?;
+    let kept = match part.types {
+        Types::All => all.collect(),
+        Types::Used(used) => used,
+    };
+    for index in kept {
+        let group = module.types.get(usize::try_from(index)?).context("there is no such type")?;
         Same.parse_recursive_type_group(types.ty(), group.clone()).map_err(wrong)?;
+    }
+    for Signature { takes, gives } in part.more_types {
+        types.ty().function(takes, gives);
     }
     let mut functions = FunctionSection::new();
     for each in &part.functions {

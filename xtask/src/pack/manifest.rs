@@ -92,6 +92,8 @@ pub(super) struct Vendor {
 #[serde(deny_unknown_fields)]
 pub(super) struct Budget {
     pub(super) entry: String,
+    /// What the page imports whose first load is measured.
+    pub(super) app: Vec<String>,
     pub(super) first: usize,
     pub(super) everything: usize,
     /// What further entries may add; `tests/js/entry-sizes.test.mjs` measures it.

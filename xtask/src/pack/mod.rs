@@ -131,7 +131,8 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let facade = joined.join("out");
     files.add_folder(&facade, "")?;
     let names = &manifest.package.parts;
-    let inputs = (fs::read(&wasm)?, include_str!("trace.mjs"), include_str!("parts.rs"), names, &files.0);
+    let scripts = (include_str!("trace.mjs"), include_str!("parts.rs"), parts::recordings()?);
+    let inputs = (fs::read(&wasm)?, scripts, names, &files.0);
     let split = cache.make("parts", inputs, |folder| parts::split(&wasm, &facade, names, folder))?;
     for name in names {
         files.add(&parts::file_of(&manifest.package.part, name), fs::read(split.join(name))?)?;

@@ -1,28 +1,34 @@
-// Prints sizes, one line of JSON each: uncompressed, after gzip -9, after brotli -11. `node sizes.mjs APP META FILE...`: APP is
-// a folder with an app that esbuild bundled, META what esbuild says of it. The first line is the script that a page loads at
-// once, the second what it loads later, and then there is a line for each file. Node has both compressors built in; two Rust
-// crates for them would have to be compiled before the first build.
+// Prints sizes, one line of JSON each: uncompressed, after gzip -9, after brotli -11. `node sizes.mjs APP META ALL META FILE...`:
+// APP is a folder with an app that esbuild bundled, ALL one with everything that the package exports, META what esbuild says of
+// them. The first line is the script that the app loads at once, the second what there is beside it, and then there is a line
+// for each file. Node has both compressors built in; two Rust crates for them would have to be compiled before the first build.
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;
-const [app, meta, ...files] = process.argv.slice(2);
+const [app, appMeta, all, allMeta, ...files] = process.argv.slice(2);
 
-const { outputs } = JSON.parse(readFileSync(meta, "utf8"));
-/** What is loaded with the entry: it, and what it imports by name. @type {Set<string>} */
-const atOnce = new Set();
-const visit = (/** @type {string | undefined} */ name) => {
-  if (name === undefined || atOnce.has(name) || !outputs[name]) return;
-  atOnce.add(name);
-  for (const { path, kind } of outputs[name].imports) if (kind === "import-statement") visit(path);
-};
-// What is loaded by `import()` is an entry point to esbuild, too.
-visit(Object.keys(outputs).find((name) => outputs[name].entryPoint === "<stdin>"));
+/** Sums up the scripts of a bundle: those that are loaded with its entry, and all. @param {string} folder @param {string} meta @returns {[number[], number[]]} */
+function scripts(folder, meta) {
+  const { outputs } = JSON.parse(readFileSync(meta, "utf8"));
+  /** What is loaded with the entry: it, and what it imports by name. @type {Set<string>} */
+  const atOnce = new Set();
+  const visit = (/** @type {string | undefined} */ name) => {
+    if (name === undefined || atOnce.has(name) || !outputs[name]) return;
+    atOnce.add(name);
+    for (const { path, kind } of outputs[name].imports) if (kind === "import-statement") visit(path);
+  };
+  // What is loaded by `import()` is an entry point to esbuild, too.
+  visit(Object.keys(outputs).find((name) => outputs[name].entryPoint === "<stdin>"));
+  const sum = (/** @type {string[]} */ names) => names.map((name) => sizes(join(folder, basename(name)))).reduce((a, b) => a.map((size, i) => size + b[i]), [0, 0, 0]);
+  return [sum([...atOnce]), sum(Object.keys(outputs))];
+}
 
-const sum = (/** @type {string[]} */ names) => names.map((name) => sizes(join(app, basename(name)))).reduce((a, b) => a.map((size, i) => size + b[i]), [0, 0, 0]);
-console.log(JSON.stringify(sum([...atOnce])));
-console.log(JSON.stringify(sum(Object.keys(outputs).filter((name) => !atOnce.has(name)))));
+const [first] = scripts(app, appMeta);
+const [, everything] = scripts(all, allMeta);
+console.log(JSON.stringify(first));
+console.log(JSON.stringify(everything.map((size, i) => size - first[i])));
 for (const file of files) console.log(JSON.stringify(sizes(file)));
 
 /** @param {string} path @returns {number[]} */

@@ -38,17 +38,21 @@ impl Size {
 impl Built {
     /// Measures the files in the package and what a page loads of them.
     pub fn sizes(&self) -> Result<Sizes> {
-        let Budget { entry, first, everything, entries } = &self.manifest.budget;
+        let Budget { entry, app, first, everything, entries } = &self.manifest.budget;
         let names: Vec<&String> = self.files.0.keys().collect();
-        let inputs = (include_str!("sizes.mjs"), entry, &self.files.0);
+        let inputs = (include_str!("sizes.mjs"), entry, app, &self.files.0);
         let made = self.cache.make("sizes", inputs, |made| {
-            let (app, meta) = (made.join("app"), made.join("meta.json"));
-            let outputs = [format!("--outdir={}", app.display()), format!("--metafile={}", meta.display())];
-            let flags = ["--bundle", "--splitting", "--format=esm", "--minify", "--legal-comments=none"];
-            let flags: Vec<&str> = flags.into_iter().chain(outputs.iter().map(String::as_str)).collect();
-            esbuild(&self.folder, &format!("export * from \"./{entry}\";"), &flags)?;
             let mut node = command("node");
-            node.arg(root().join("xtask/src/pack/sizes.mjs")).args([&app, &meta]);
+            node.arg(root().join("xtask/src/pack/sizes.mjs"));
+            for (name, names) in [("app", format!("{{ {} }}", app.join(", "))), ("all", "*".to_owned())] {
+                let (out, meta) = (made.join(name), made.join(format!("{name}.json")));
+                let outputs =
+                    [format!("--outdir={}", out.display()), format!("--metafile={}", meta.display())];
+                let flags = ["--bundle", "--splitting", "--format=esm", "--minify", "--legal-comments=none"];
+                let flags: Vec<&str> = flags.into_iter().chain(outputs.iter().map(String::as_str)).collect();
+                esbuild(&self.folder, &format!("export {names} from \"./{entry}\";"), &flags)?;
+                node.args([&out, &meta]);
+            }
             let sizes = read(node.args(names.iter().map(|name| self.folder.join(name))))?;
             Ok(fs::write(made.join("sizes"), sizes)?)
         })?;

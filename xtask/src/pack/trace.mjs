@@ -1,12 +1,11 @@
-// Prints which functions of the engine each part of it needs: `node trace.mjs FACADE TRACED`, where FACADE is the folder of the
-// joined scripts and TRACED a module whose functions note that they were entered. `first` is what runs until a request has
-// left, whatever the wire; a wire's own part is what only that wire needs for it; `answer` is what then reads the pieces of an
-// answer, on any wire.
+// Prints what runs of the engine, and when: `node trace.mjs FACADE TRACED`, where FACADE is the folder of the joined scripts and
+// TRACED a module whose code notes that it ran. By wire: `sent` is what runs until a request has left, `read` what runs until
+// the pieces of an answer have been read, and until requests of rarer kinds have left.
 //
 // Whatever is not here is not wrong: a run that enters what is not there yet waits for it (boundary/gaps.js).
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const [facade, traced] = process.argv.slice(2);
 const { Agent, anthropic, gemini, openai, openaiCompatible, openaiResponses, tool, use } = await import(pathToFileURL(join(facade, "slim.js")).href);
@@ -51,18 +50,22 @@ const history = (provider) => [
 
 const clock = tool({ name: "clock", description: "The time.", parameters: { type: "object" }, execute: () => "12" });
 
-/** Options of an agent, for a model of this provider. */
+/** Options of an agent, for a model of this provider: those of the page whose first load is measured. */
 const AGENTS = [
   () => ({}),
   () => ({ systemPrompt: "Be brief.\n", tools: [weather], approval: { mode: "smart" }, steering: { when: "immediate" } }),
-  (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
   () => ({ systemPrompt: "x", tools: [clock], approveTool: () => true }),
   () => ({ tools: [clock] }),
   () => ({ tools: [weather, clock], approveTool: () => true, approval: { mode: "enabled" }, steering: { when: "after_tool", inFlight: "finish" } }),
+];
+/** Others: what only these take comes with what reads answers, and their requests leave when that is there. */
+const OTHER_AGENTS = [
+  (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
   () => ({ systemPrompt: "", tools: [search], streamOptions: { topP: 1, toolChoice: { toolName: "search" }, parallelToolCalls: false, reasoning: "high", cache: "auto", stop: ["."], body: { seed: 1.5, list: [true, null, -3, 1e21] } } }),
   () => ({ timeouts: { totalMs: 60_000, firstChunkMs: 10_000 }, retry: { maxAttempts: 3 }, maxTurns: 5 }),
 ];
-const INPUTS = [["One.", "Two."], "x".repeat(5000), "What is the weather in Oslo? é\n", { role: "user", content: [{ type: "text", text: "And this?" }, image] }];
+const INPUTS = [["One.", "Two."], "x".repeat(5000), "What is the weather in Oslo? é\n"];
+const OTHER_INPUTS = [{ role: "user", content: [{ type: "text", text: "And this?" }, image] }];
 /** Models, by the wire that they speak. @type {[wire: string, provider: string, make: (id: string, options: object) => object][]} */
 const MODELS = [
   ["openai-chat", "openai", openai],
@@ -104,37 +107,63 @@ const ANSWERS = {
   ],
   gemini: [part([{ text: "hm", thought: true }]), ...[...TEXTS, LAST].map((text) => part([{ text }]))],
 };
-const frame = (data) => new TextEncoder().encode(`${data.type ? `event: ${data.type}\n` : ""}data: ${JSON.stringify(data)}\n\n`);
+const frame = (data) => `${data.type ? `event: ${data.type}\n` : ""}data: ${JSON.stringify(data)}\n\n`;
 
-/** The functions that were entered until a request left, and until pieces of an answer had been read, by wire. */
+const FIXTURES = new URL("../../../tests/data/fixtures/", import.meta.url);
+/** Recorded answers, by wire. */
+const RECORDED = ["openai-chat", "openai-responses", "anthropic", "gemini"].map((wire) => [wire, fileURLToPath(new URL(`${wire}/`, FIXTURES))]);
+/** Frames that end an answer: from there on everything is needed. */
+const ENDS = /"(finish_reason|stop_reason|finishReason)": ?"|\[DONE\]|"type": ?"(response\.(completed|incomplete|failed)|error)"|"error": ?[{"]/;
+
+/** What ran until a request left, and until pieces of an answer had been read, by wire. */
 const sent = new Map(MODELS.map(([wire]) => [wire, new Set()]));
 const read = new Map(MODELS.map(([wire]) => [wire, new Set()]));
 
 for (const [wire, provider, make] of MODELS) {
-  for (const options of AGENTS) {
-    for (const input of INPUTS) await request(wire, make, options(provider), input);
+  for (const options of [...AGENTS, ...OTHER_AGENTS]) {
+    for (const input of [...INPUTS, ...OTHER_INPUTS]) {
+      const isOther = OTHER_AGENTS.includes(options) || OTHER_INPUTS.includes(input);
+      await request(make, options(provider), input, isOther ? read.get(wire) : sent.get(wire));
+    }
   }
-  await answer(wire, make);
 }
-const wires = [...sent.values()];
-// What one wire needs for a request and another for an answer is not that wire's own.
-const isShared = (each, wire) => [...sent, ...read].some(([other, entered]) => other !== wire && entered.has(each));
-const first = new Set([...sent].flatMap(([wire, entered]) => [...entered].filter((each) => isShared(each, wire))));
-const own = [...sent].map(([wire, entered]) => [wire, [...entered].filter((each) => !first.has(each))]);
-const ordered = (numbers) => [...numbers].sort((a, b) => a - b);
-const answering = [...new Set([...read.values()].flatMap((entered) => [...entered]))].filter((each) => !wires.some((entered) => entered.has(each)));
-console.log(JSON.stringify({ first: ordered(first), ...Object.fromEntries(own.map(([wire, numbers]) => [wire, ordered(numbers)])), answer: ordered(answering) }));
+for (const [wire, , make] of MODELS) {
+  const frames = ANSWERS[wire].map(frame);
+  for (const lines of ["\n", "\r\n"]) await answer(make, frames.map((text) => text.replaceAll("\n", lines)), LAST, read.get(wire));
+}
+// What servers have really sent. What only few of them make run can come with the rest: text that needs it waits.
+for (const [wire, folder] of RECORDED) {
+  const [, , make] = MODELS.find(([known]) => known === wire);
+  const names = readdirSync(folder).filter((name) => name.endsWith(".sse"));
+  /** @type {Map<number, number>} */
+  const counts = new Map();
+  for (const name of names) {
+    const frames = readFileSync(join(folder, name), "utf8").split(/(?<=\r?\n\r?\n)/);
+    const end = frames.findIndex((text) => ENDS.test(text));
+    /** @type {Set<number>} */
+    const entered = new Set();
+    await answer(make, frames.slice(0, end < 0 ? frames.length : end), undefined, entered);
+    for (const stretch of entered) counts.set(stretch, (counts.get(stretch) ?? 0) + 1);
+  }
+  for (const [stretch, count] of counts) if (count * 10 > names.length) read.get(wire).add(stretch);
+}
+const lists = (entered) => Object.fromEntries([...entered].map(([wire, numbers]) => [wire, [...numbers]]));
+console.log(JSON.stringify({ sent: lists(sent), read: lists(read) }));
 
-/** Adds what was entered in the newest instance. @param {Set<number>} entered */
+/** Adds what ran in the newest instance. @param {Set<number>} entered */
 function take(entered) {
-  for (const [name, flag] of Object.entries(newest)) if (name.startsWith(ENTERED) && flag.value === 1) entered.add(Number(name.slice(ENTERED.length)));
+  for (const [name, flags] of Object.entries(newest)) {
+    if (!name.startsWith(ENTERED)) continue;
+    const first = 32 * Number(name.slice(ENTERED.length));
+    for (let bits = flags.value >>> 0, bit = 0; bits !== 0; bits >>>= 1, bit++) if (bits & 1) entered.add(first + bit);
+  }
 }
 
-/** Sends a first request, and notes what ran before it left. */
-async function request(wire, make, options, input) {
+/** Sends a first request, and notes what ran before it left. @param {Set<number>} entered */
+async function request(make, options, input, entered) {
   let isSent = false;
   const fetch = async () => {
-    if (!isSent) take(sent.get(wire));
+    if (!isSent) take(entered);
     isSent = true;
     throw new Error("enough");
   };
@@ -143,28 +172,30 @@ async function request(wire, make, options, input) {
   if (!isSent) throw new Error(`no request was sent: ${error?.message}`);
 }
 
-/** Reads pieces of an answer, one at a time, and notes what ran until all were delivered. */
-async function answer(wire, make) {
-  const frames = ANSWERS[wire];
+/**
+ * Reads pieces of an answer, and notes what ran until all were delivered: until this text was heard, or nothing comes any more.
+ * @param {string[]} frames @param {string | undefined} last @param {Set<number>} entered
+ */
+async function answer(make, frames, last, entered) {
   const body = new TransformStream();
   const writer = body.writable.getWriter();
   const fetch = async () => new Response(body.readable, { headers: { "content-type": "text/event-stream" } });
   const agent = new Agent({ isolate: true, model: make("m", { apiKey: "not-a-real-key", fetch }), systemPrompt: "Be brief.", tools: [weather], retry: { maxAttempts: 1 } });
-  let isRead = false;
-  const all = new Promise((resolve) => agent.subscribe(({ type, delta }) => {
-    if (type === "message_update" && delta.type === "text" && delta.delta === LAST) resolve((isRead = true));
-  }));
+  let isHeard = false;
+  agent.subscribe(({ type, delta }) => (isHeard ||= type === "message_update" && delta.type === "text" && delta.delta === last));
   const run = agent.prompt("Hello");
-  run.result.then(({ error }) => isRead || Promise.reject(new Error(`an answer was not read: ${error?.message}`)));
-  for (const [i, data] of frames.entries()) {
+  let isOver = false;
+  run.result.then(() => (isOver = true));
+  for (const [i, text] of frames.entries()) {
     // Networks cut where they like.
-    const bytes = frame(data);
+    const bytes = new TextEncoder().encode(text);
     const cut = i % 2 === 0 ? bytes.length : bytes.length >> 1;
-    await writer.write(bytes.slice(0, cut));
-    if (cut < bytes.length) await writer.write(bytes.slice(cut));
+    for (const piece of [bytes.slice(0, cut), bytes.slice(cut)]) if (piece.length > 0) await Promise.race([writer.write(piece), run.result]);
   }
-  await all;
-  take(read.get(wire));
+  for (let turns = 0; turns < 5; turns++) await new Promise(setImmediate);
+  if (last !== undefined && !isHeard) throw new Error(`an answer was not read: ${(await run.result).error?.message}`);
+  // What a run does at its end needs everything.
+  if (!isOver) take(entered);
   run.abort("enough");
   await run.result;
 }
