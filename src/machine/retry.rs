@@ -17,6 +17,14 @@ use super::output::{Effect, EffectId};
 use super::phase::{AttemptStage, FailedAttempt, Inference, Phase, Streaming};
 use super::step::Step;
 
+impl LoopState {
+    /// Whether this effect is the delay before the next attempt.
+    pub(crate) fn is_backing_off(&self, id: EffectId) -> bool {
+        let Phase::Inferring(inference) = &self.phase else { return false };
+        matches!(inference.stage, AttemptStage::BackingOff(effect, _) if effect == id)
+    }
+}
+
 impl Step<'_> {
     /// An attempt has failed.
     pub(super) fn failed(&mut self, inference: Box<Inference>, streaming: Streaming, error: ErrorInfo) {
