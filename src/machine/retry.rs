@@ -15,6 +15,7 @@ use crate::words::message::{MessageStopReason, Usage};
 
 use super::output::{Effect, EffectId};
 use super::phase::{AttemptStage, FailedAttempt, Inference, Phase, Streaming};
+use super::state::LoopState;
 use super::step::Step;
 
 impl LoopState {

@@ -139,7 +139,9 @@ export const ENTRIES = {
   },
 
   [KIND.RECEIPT](run, number, piece) {
-    run.core.receipts.settle(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
+    const settle = () => run.core.receipts.settle(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
+    if (run.steps) run.steps.journal.whenStored(settle);
+    else settle();
   },
 
   [KIND.AGENT_END](run, number, piece) {

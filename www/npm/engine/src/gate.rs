@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use futures::Stream;
 use futures::stream::LocalBoxStream;
 
-use turnwheel::json::ToJson;
+use turnwheel::error::ErrorInfo;
+use turnwheel::json::{FromJson, ToJson, Value};
 use turnwheel::stream::AssistantMessageEvent;
 
 use crate::bridge::{self, HostEffect, PendingAnswer};
@@ -17,13 +18,15 @@ pub(super) struct Gate {
     answer: LocalBoxStream<'static, AssistantMessageEvent>,
     /// What has passed, the pieces of a block as one.
     passed: Vec<AssistantMessageEvent>,
-    /// What waits, and for what.
-    held: Option<(Option<AssistantMessageEvent>, PendingAnswer)>,
+    /// What the end waits for.
+    held: Option<PendingAnswer>,
+    end: Option<AssistantMessageEvent>,
+    is_open: bool,
 }
 
 impl Gate {
     pub(super) fn new(answer: LocalBoxStream<'static, AssistantMessageEvent>) -> Self {
-        Gate { answer, passed: Vec::new(), held: None }
+        Gate { answer, passed: Vec::new(), held: None, end: None, is_open: false }
     }
 
     fn note(&mut self, event: &AssistantMessageEvent) {
@@ -46,7 +49,19 @@ impl Gate {
         self.passed.extend(end.clone());
         let text = [r#"{"kind":"gate","events":"#, &self.passed.to_json(), "}"].concat();
         self.passed.clear();
-        self.held = Some((end, bridge::ask(HostEffect::Json(text), None)));
+        self.end = end;
+        self.held = Some(bridge::ask(HostEffect::Json(text), None));
+    }
+
+    /// The answer may enter, or what cannot be stored becomes this error, and the answer is void.
+    fn open(&mut self, refused: Option<&Value>) -> bool {
+        self.is_open = true;
+        let error = refused.and_then(|error| ErrorInfo::from_json(error).ok());
+        let is_void = error.is_some();
+        if let Some(error) = error {
+            self.end = Some(AssistantMessageEvent::Error(error));
+        }
+        is_void
     }
 }
 
@@ -56,20 +71,16 @@ impl Stream for Gate {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AssistantMessageEvent>> {
         use AssistantMessageEvent as E;
         loop {
-            if let Some((end, answer)) = &mut self.held {
-                let end = end.take();
-                return match Pin::new(answer).poll(cx) {
-                    Poll::Ready(_) => {
-                        self.held = None;
-                        Poll::Ready(end)
-                    }
-                    Poll::Pending => {
-                        if let Some((held, _)) = &mut self.held {
-                            *held = end;
-                        }
-                        Poll::Pending
-                    }
-                };
+            if self.is_open {
+                return Poll::Ready(self.end.take());
+            }
+            if let Some(held) = &mut self.held {
+                let Poll::Ready(answer) = Pin::new(held).poll(cx) else { return Poll::Pending };
+                self.held = None;
+                if self.open(answer.ok().as_ref().and_then(|answer| answer.get("error"))) {
+                    return Poll::Ready(Some(E::Start));
+                }
+                continue;
             }
             match self.answer.as_mut().poll_next(cx) {
                 Poll::Ready(end @ (None | Some(E::Done { .. } | E::Error(_)))) => self.hold(end),
