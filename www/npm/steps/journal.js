@@ -194,7 +194,7 @@ export class Journal {
     const record = /** @type {Record} */ (step.record);
     this.again = true;
     this.open.delete(step);
-    this.now = Math.max(this.now, record.at);
+    // Mail has come before the result, at the time before it.
     for (const mail of record.mail ?? []) {
       this.unstored.delete(mail.id);
       if (this.seen.has(mail.id)) continue;
@@ -204,6 +204,7 @@ export class Journal {
       this.isEntering = false;
       await ticks();
     }
+    this.now = Math.max(this.now, record.at);
     if (this.unstored.size === 0) for (const settle of this.receipts.splice(0)) settle();
     for (const steps of this.active.values()) steps.checkTime();
     if (!step.isDropped) step.enter(record);
