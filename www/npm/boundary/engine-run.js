@@ -257,8 +257,8 @@ export class EngineRun {
     needStack();
     if (!this.#fits(key + (value ?? ""))) throw new AgentError(NO_ROOM);
     const known = value === undefined ? undefined : /** @type {JsonValue} */ (JSON.parse(value));
-    this.#call((glue) => glue.set_state(this.handle, slot, key, value ?? ""));
-    this.run.steps?.noteState(slot, key, value);
+    // What a step has changed enters with its record.
+    if (!this.run.steps?.keepsState(slot, key, value)) this.#call((glue) => glue.set_state(this.handle, slot, key, value ?? ""));
     if (known === undefined) core.session.state.delete(key);
     else core.session.state.set(key, known);
   }

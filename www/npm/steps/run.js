@@ -251,7 +251,7 @@ export class RunSteps {
       journal.add(step, data, work, (record) => {
         this.bySlot.delete(slot);
         const { result, state = [] } = record.value ?? { result: record.error === undefined ? { cancelled: true } : { failed: record.error } };
-        if (!step.ended) for (const [key, value] of state) engineRun.setState(slot, key, value ?? undefined);
+        for (const [key, value] of state) engineRun.setState(slot, key, value ?? undefined);
         engineRun.resolve(slot, result, "now");
       });
     };
@@ -261,9 +261,11 @@ export class RunSteps {
     journal.add(marker, { kind: "start" }, async () => ({ value: journal.life }), ({ value }) => execute(String(value)));
   }
 
-  /** A tool has changed the session state. @param {number} slot @param {string} key @param {string | undefined} value */
-  noteState(slot, key, value) {
-    this.changes.get(slot)?.push([key, value]);
+  /** Whether a change of the session state enters with the record of its tool. @param {number} slot @param {string} key @param {string | undefined} value */
+  keepsState(slot, key, value) {
+    const changes = this.changes.get(slot);
+    changes?.push([key, value]);
+    return changes !== undefined;
   }
 
   // ---- people
