@@ -187,6 +187,7 @@ export async function survive(seed, { mode = "name", kills = 4, features } = {})
   for (const [call, times] of world.begins) if (!call.startsWith("look")) assert.equal(times, 1, `${call} began more than once`);
   const again = new Life(records, { mode, pause: (name, where) => world.pause(where === "replay" ? 200 : 20) });
   const replayed = await world.live(again);
+  if (again.began.length && process.env.SHOW) console.log(JSON.stringify({ ...world, roll: 0 }), [...records.byName].map(([k, v]) => `${k} ${v.slice(0, 90)} ${v.includes("mail") ? v.slice(v.indexOf("mail")) : ""}`).join("\n"), whole(replayed.events).map((e) => `${e.type} ${e.callId ?? ""} ${e.at ?? ""}`).join("\n"));
   assert.deepEqual(again.began, [], "nothing runs again");
   assert.deepEqual(JSON.parse(replayed.messages), JSON.parse(last.messages), "the same history");
   whole(last.events).forEach((event, i) => assert.deepEqual(whole(replayed.events)[i], event, `the same events, at ${i} of seed ${seed}`));

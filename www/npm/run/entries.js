@@ -139,9 +139,7 @@ export const ENTRIES = {
   },
 
   [KIND.RECEIPT](run, number, piece) {
-    const settle = () => run.core.receipts.settle(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
-    if (run.steps) run.steps.journal.whenStored(settle);
-    else settle();
+    run.core.receipts.settle(number, piece === "" ? { delivered: false, reason: "cleared" } : { delivered: true, turnIndex: Number(piece) });
   },
 
   [KIND.AGENT_END](run, number, piece) {

@@ -49,14 +49,11 @@ export class Journal {
     this.waits = 0;
     /** Answers of `host.wait` that have come. @type {(() => void)[]} */
     this.arrived = [];
-    /** Mail that has entered and is not stored yet. @type {Map<string, Mail>} */
-    this.unstored = new Map();
-    /** Mail that must not enter yet. @type {(() => void)[]} */
-    this.held = [];
-    /** The ids of mail that has entered. @type {Set<string>} */
-    this.seen = new Set();
-    /** What waits until all mail is stored. @type {(() => void)[]} */
-    this.receipts = [];
+    /** Mail that is in no record yet. @type {Mail[]} */
+    this.mail = [];
+    /** How mail of this process enters, by its id. @type {Map<string, () => void>} */
+    this.entrances = new Map();
+    this.mails = 0;
     /** What waits until no step is open. @type {(() => void)[]} */
     this.ends = [];
     /** The run of the outermost agent. @type {Driver | undefined} */
@@ -129,7 +126,7 @@ export class Journal {
     this.pump();
     const outcome = step.isDropped ? CANCELLED : await Promise.race([step.dropped, execute(info).catch((error) => step.threw(error))]);
     const at = Math.max(this.clock(), this.now);
-    const record = step.recordOf(outcome, { at, n: ++this.n, mail: [...this.unstored.values()] }, this.maxBytes);
+    const record = step.recordOf(outcome, { at, n: ++this.n, mail: this.mail.splice(0) }, this.maxBytes);
     step.ended = record;
     this.pump();
     return record;
@@ -195,17 +192,16 @@ export class Journal {
     this.again = true;
     this.open.delete(step);
     // Mail has come before the result, at the time before it.
-    for (const mail of record.mail ?? []) {
-      this.unstored.delete(mail.id);
-      if (this.seen.has(mail.id)) continue;
-      this.seen.add(mail.id);
+    for (const { id, run, command } of record.mail ?? []) {
+      const enter = this.entrances.get(id) ?? (() => this.active.get(run)?.takeMail(command));
+      this.entrances.delete(id);
       this.isEntering = true;
-      this.active.get(mail.run)?.takeMail(mail.command);
+      enter();
       this.isEntering = false;
+      this.active.get(run)?.run.poller.poll();
       await ticks();
     }
     this.now = Math.max(this.now, record.at);
-    if (this.unstored.size === 0) for (const settle of this.receipts.splice(0)) settle();
     for (const steps of this.active.values()) steps.checkTime();
     if (!step.isDropped) step.enter(record);
     await ticks();
@@ -226,38 +222,26 @@ export class Journal {
       const arrived = this.arrived.shift();
       if (arrived) return void (arrived(), this.pump());
     }
-    if (!isWorking && !waits) return;
-    this.replaying = false;
-    if (!isWorking) return;
-    const held = this.held.splice(0);
-    for (const enter of held) enter();
+    if (isWorking || waits) this.replaying = false;
   }
 
   // ---- mail
 
   /**
-   * Something reaches a run from outside. Returns whether it must wait: then `enter` is called later.
-   * @param {RunSteps} steps @param {any} command @param {() => void} enter
+   * Something reaches a run from outside. It rides in the record of the next step that ends, and enters right before what that
+   * step answered: in this process, and in every later one. Returns whether it waits for that; then `enter` is called.
+   * @param {RunSteps} steps @param {any} command @param {() => void} enter @param {Iterable<Step>} [forced] steps that it ends
    */
-  takes(steps, command, enter) {
+  takes(steps, command, enter, forced = []) {
     if (this.isEntering || this.failure !== undefined) return false;
-    const isClosing = [...this.open].some((step) => step.ended ?? step.record);
-    if (this.replaying || isClosing || this.open.size === 0) {
-      this.held.push(enter);
-      this.pump();
-      return true;
-    }
-    const id = `${this.life}:${this.seen.size}`;
-    this.seen.add(id);
-    this.unstored.set(id, { id, run: steps.prefix, command });
+    // Nothing is stored that could carry it, and nobody lives the end of a run again.
+    if (command.kind === "cancel" && this.open.size === 0) return false;
+    const id = `${this.life}:${++this.mails}`;
+    this.mail.push({ id, run: steps.prefix, command });
+    this.entrances.set(id, enter);
+    for (const step of forced) step.force();
     for (const each of this.active.values()) each.mailCame();
-    return false;
-  }
-
-  /** Calls back when all mail that has entered is stored. @param {() => void} settle */
-  whenStored(settle) {
-    if (this.unstored.size === 0) settle();
-    else this.receipts.push(settle);
+    return true;
   }
 
   /** Calls back when no step is open. @param {() => void} end */

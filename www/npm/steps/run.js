@@ -362,10 +362,17 @@ export class RunSteps {
   #limitIsOver(slot) {
     const limit = this.limits.get(slot);
     if (!limit || !this.run.engineRun.slots.has(slot)) return;
-    if (this.journal.takes(this, { kind: "limit", name: limit.name }, () => this.#limitIsOver(slot))) return;
+    if (this.journal.takes(this, { kind: "limit", name: limit.name }, () => this.#limitIsOver(slot), this.#limited(slot))) return;
     this.limits.delete(slot);
     if (limit.until !== undefined) this.journal.now = Math.max(this.journal.now, limit.until);
     this.run.engineRun.resolve(slot, null, "now");
+  }
+
+  /** The steps that a time limit is about: the call that started right before it, or the attempt, or all. @param {number} slot @returns {Step[]} */
+  #limited(slot) {
+    const call = this.bySlot.get(slot - 1);
+    if (call) return [call];
+    return this.attempt && this.limits.get(slot)?.until === undefined ? [this.attempt.step] : [...this.journal.open];
   }
 
   /** The clock of the journal has gone on. */
@@ -386,7 +393,15 @@ export class RunSteps {
     if (options.host.wait && !options.approveTool && !this.journal.isEntering && command.kind === "answer" && Object.keys(command.answers).some(decides)) {
       throw misuse("`host.wait` waits for this decision: give it to the durable engine, which stores it");
     }
-    return !this.run.isOver && this.journal.takes(this, command, enter);
+    return !this.run.isOver && this.journal.takes(this, command, enter, this.#forced(command));
+  }
+
+  /** The steps that mail ends, because it would end them as soon as it enters. @param {any} command @returns {Step[]} */
+  #forced({ kind, letter }) {
+    const { steering } = this.run.core.options;
+    if (kind === "cancel") return [...this.journal.open];
+    const isImmediate = (letter?.when ?? steering?.when) === "immediate" && steering?.inFlight !== "finish";
+    return kind === "steer" && isImmediate ? [...this.bySlot.values()].filter(({ name }) => name.includes("/tool/")).slice(0, 1) : [];
   }
 
   /** Mail of an earlier process enters. @param {any} command */
@@ -400,7 +415,6 @@ export class RunSteps {
       const json = JSON.stringify(command);
       core.registration.call((glue) => glue.post_command(core.registration.handle, json));
     }
-    run.poller.poll();
   }
 
   /** The run waits for nobody but its host. */
@@ -410,6 +424,7 @@ export class RunSteps {
     let end = () => {};
     const came = new Promise((/** @type {(outcome: Outcome) => void} */ resolve) => (end = () => resolve({ value: null })));
     this.mailStep = { step, end };
+    if (this.journal.mail.length > 0) end();
     this.journal.add(step, { kind: "mail" }, () => came, () => (this.mailStep = undefined));
   }
 

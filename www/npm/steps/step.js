@@ -29,13 +29,19 @@ export class Step {
     this.arrival = 0;
     /** What the work threw. @type {unknown} */
     this.thrown = undefined;
+    /** Whether nobody waits for it any more. */
     this.isDropped = false;
-    /** @type {() => void} */
-    this.drop = () => {};
+    /** Ends the work. @type {() => void} */
+    this.force = () => {};
     /** @type {Promise<Outcome>} */
-    this.dropped = new Promise((resolve) => (this.drop = () => ((this.isDropped = true), resolve({ cancelled: true }))));
+    this.dropped = new Promise((resolve) => (this.force = () => resolve({ cancelled: true })));
     /** @type {(record: Record) => void} */
     this.enter = () => {};
+  }
+
+  drop() {
+    this.isDropped = true;
+    this.force();
   }
 
   get record() {
