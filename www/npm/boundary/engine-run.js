@@ -64,7 +64,8 @@ export class EngineRun {
    * @returns {number}
    */
   poll(slot, size) {
-    return this.engine.glue.run_poll(this.handle, slot, size, this.run.core.host.now());
+    const { core, steps } = this.run;
+    return this.engine.glue.run_poll(this.handle, slot, size, steps ? steps.time : core.host.now());
   }
 
   /**

@@ -195,6 +195,8 @@ export class Journal {
     for (const { id, run, command } of record.mail ?? []) {
       const enter = this.entrances.get(id) ?? (() => this.active.get(run)?.takeMail(command));
       this.entrances.delete(id);
+      // A limit is over when its step was ended.
+      if (command.kind === "limit" || command.kind === "silence") this.now = Math.max(this.now, record.at);
       this.isEntering = true;
       enter();
       this.isEntering = false;
@@ -242,6 +244,13 @@ export class Journal {
     for (const step of forced) step.force();
     for (const each of this.active.values()) each.mailCame();
     return true;
+  }
+
+  /** Something has reached a run that cannot wait. It is in the record of the next step that ends. @param {RunSteps} steps @param {any} command */
+  note(steps, command) {
+    const id = `${this.life}:${++this.mails}`;
+    this.mail.push({ id, run: steps.prefix, command });
+    this.entrances.set(id, () => {});
   }
 
   /** Calls back when no step is open. @param {() => void} end */

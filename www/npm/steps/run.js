@@ -17,7 +17,7 @@ import { Step, tooLargeText } from "./step.js";
 /** Carries out an effect the ordinary way. @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
 /**
  * An attempt to call a model: its step, the slot that waits now, and what ends the work. `answer` is there when it is replayed.
- * @typedef {{ step: Step, slot: number, end(outcome: Outcome): void, live(): Promise<void>, answer?: StoredAnswer, isEntered: boolean, onEnter?: () => void }} Attempt
+ * @typedef {{ step: Step, slot: number, end(outcome: Outcome): void, live(): Promise<void>, answer?: StoredAnswer, isEntered: boolean, onEnter?: () => void, isWatched?: boolean }} Attempt
  */
 
 export class RunSteps {
@@ -76,6 +76,12 @@ export class RunSteps {
     return name === undefined ? undefined : { journal: this.journal, prefix: `${name}/` };
   }
 
+  /** The time for the engine: while an answer streams in, the real one, for limits of silence. */
+  get time() {
+    const { attempt, journal } = this;
+    return attempt?.step.isBegun && !attempt.step.ended ? Math.max(journal.clock(), journal.now) : journal.now;
+  }
+
   // ---- effects
 
   /** Carries out an effect. @param {number} slot @param {Effect} effect @param {Slot} state @param {Record<string, Perform>} effects @param {() => void} perform the ordinary way */
@@ -131,7 +137,9 @@ export class RunSteps {
     this.limits.delete(slot);
     if (this.waiting.delete(slot)) this.journal.waits--;
     if (this.attempt?.slot === slot) {
-      this.attempt.step.drop();
+      const { step, isWatched } = this.attempt;
+      if (isWatched) this.journal.note(this, { kind: "silence" });
+      step.drop();
       this.attempt = undefined;
     }
     this.journal.pump();
@@ -360,19 +368,25 @@ export class RunSteps {
 
   /** @param {number} slot */
   #limitIsOver(slot) {
+    const { journal, run } = this;
     const limit = this.limits.get(slot);
-    if (!limit || !this.run.engineRun.slots.has(slot)) return;
-    if (this.journal.takes(this, { kind: "limit", name: limit.name }, () => this.#limitIsOver(slot), this.#limited(slot))) return;
+    if (!limit || !run.engineRun.slots.has(slot)) return;
+    const isOfRun = limit.until !== undefined;
+    const call = isOfRun ? undefined : this.bySlot.get(slot - 1);
+    if (!isOfRun && !call && this.attempt && !journal.isEntering) return this.#watch(slot, this.attempt);
+    // That of a call, or of the whole run.
+    if (journal.takes(this, { kind: "limit", name: limit.name }, () => this.#limitIsOver(slot), call ? [call] : journal.open)) return;
     this.limits.delete(slot);
-    if (limit.until !== undefined) this.journal.now = Math.max(this.journal.now, limit.until);
-    this.run.engineRun.resolve(slot, null, "now");
+    if (limit.until !== undefined) journal.now = Math.max(journal.now, limit.until);
+    run.engineRun.resolve(slot, null, "now");
   }
 
-  /** The steps that a time limit is about: the call that started right before it, or the attempt, or all. @param {number} slot @returns {Step[]} */
-  #limited(slot) {
-    const call = this.bySlot.get(slot - 1);
-    if (call) return [call];
-    return this.attempt && this.limits.get(slot)?.until === undefined ? [this.attempt.step] : [...this.journal.open];
+  /** Only the engine knows whether an answer was silent for too long: then it cancels the attempt, whose record says why. @param {number} slot @param {Attempt} attempt */
+  #watch(slot, attempt) {
+    this.limits.delete(slot);
+    attempt.isWatched = true;
+    this.run.engineRun.resolve(slot, null, "now");
+    attempt.isWatched = false;
   }
 
   /** The clock of the journal has gone on. */
@@ -393,6 +407,8 @@ export class RunSteps {
     if (options.host.wait && !options.approveTool && !this.journal.isEntering && command.kind === "answer" && Object.keys(command.answers).some(decides)) {
       throw misuse("`host.wait` waits for this decision: give it to the durable engine, which stores it");
     }
+    // What a running tool asks is part of its work, so the answer is too.
+    if (command.kind === "answer" && Object.keys(command.answers).some((id) => approvals.questions.get(id)?.kind === "elicitation")) return false;
     return !this.run.isOver && this.journal.takes(this, command, enter, this.#forced(command));
   }
 
@@ -409,9 +425,15 @@ export class RunSteps {
     const { run } = this;
     const { core } = run;
     if (command.kind === "cancel") run.abort(command.reason);
+    else if (command.kind === "silence") {
+      // The limit of the attempt is the youngest.
+      const [slot] = [...this.limits].filter(([, { until }]) => until === undefined).at(-1) ?? [];
+      this.limits.delete(Number(slot));
+      if (slot !== undefined) run.engineRun.resolve(slot, null, "now");
+    }
     else if (command.kind === "limit") {
       for (const [slot, { name }] of this.limits) if (name === command.name) this.#limitIsOver(slot);
-    } else if (command.kind !== "answer" || Object.keys(command.answers).some((id) => core.approvals.questions.has(id))) {
+    } else {
       const json = JSON.stringify(command);
       core.registration.call((glue) => glue.post_command(core.registration.handle, json));
     }
