@@ -191,7 +191,9 @@ export async function survive(seed, { mode = "name", kills = 4, features } = {})
   for (const { messages } of lives) {
     const final = JSON.parse(last.messages);
     const lived = JSON.parse(messages);
-    assert.deepEqual(lived, final.slice(0, lived.length), "what a life has said stays");
+    // An abort says so in the answer whose calls it ends.
+    const said = (list) => (world.aborts ? list.map(({ stopReason: _, error: __, ...message }) => message) : list);
+    assert.deepEqual(said(lived), said(final.slice(0, lived.length)), "what a life has said stays");
   }
   for (const [call, times] of world.begins) if (!call.startsWith("look")) assert.equal(times, 1, `${call} began more than once`);
   const again = new Life(records, { mode, pause: (name, where) => world.pause(where === "replay" ? 200 : 20) });

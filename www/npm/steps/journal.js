@@ -191,7 +191,8 @@ export class Journal {
     const record = /** @type {Record} */ (step.record);
     this.again = true;
     this.open.delete(step);
-    // Mail has come before the result, at the time before it.
+    // Mail has come before the result, at the time before it; the pieces of an answer have come before the mail.
+    if (!step.isDropped) step.prepare(record);
     for (const { id, run, command } of record.mail ?? []) {
       const enter = this.entrances.get(id) ?? (() => this.active.get(run)?.takeMail(command));
       this.entrances.delete(id);

@@ -31,17 +31,21 @@ export class Step {
     this.thrown = undefined;
     /** Whether nobody waits for it any more. */
     this.isDropped = false;
-    /** Ends the work. @type {() => void} */
-    this.force = () => {};
+    /** Ends the work, at once. @type {() => void} */
+    this.end = () => {};
     /** @type {Promise<Outcome>} */
-    this.dropped = new Promise((resolve) => (this.force = () => resolve({ cancelled: true })));
+    this.dropped = new Promise((resolve) => (this.end = () => resolve({ cancelled: true })));
+    /** Ends the work for mail that would end it. */
+    this.force = this.end;
+    /** Called before the mail of the record enters. @type {(record: Record) => void} */
+    this.prepare = () => {};
     /** @type {(record: Record) => void} */
     this.enter = () => {};
   }
 
   drop() {
     this.isDropped = true;
-    this.force();
+    this.end();
   }
 
   get record() {
