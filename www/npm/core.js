@@ -13,5 +13,7 @@ export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
 export { undecided } from "./events/approvals.js";
 export { withSetup } from "./models/setup.js";
+export * from "./steps/names.js";
 export { useJudge } from "./tools/json-schema.js";
 export { useLinear } from "./tools/patterns.js";
+export { SUB_AGENT } from "./tools/tool.js";

@@ -27,12 +27,21 @@ export function startEffect(run, slot, effect) {
 
 /** @param {Driver} run @param {number} slot @param {Effect} effect @param {Slot} state */
 function perform(run, slot, effect, state) {
+  if (run.steps) run.steps.perform(slot, effect, state, performOf(effect.kind), () => carryOut(run, slot, effect, state));
+  else carryOut(run, slot, effect, state);
+}
+
+/** @param {Driver} run @param {number} slot @param {Effect} effect @param {Slot} state */
+function carryOut(run, slot, effect, state) {
   const { engineRun } = run;
-  const work = /** @type {Perform} */ (EFFECTS[effect.kind] ?? rest.EFFECTS[effect.kind])(run, slot, effect, state);
+  const work = performOf(effect.kind)(run, slot, effect, state);
   // A value that is not JSON counts as a failure like any other.
   const when = effect.kind === "tool" ? "soon" : "now";
   if (work) work.then((answer) => engineRun.resolve(slot, answer, when)).catch((error) => engineRun.reject(slot, error, effect.kind === "key"));
 }
+
+/** @param {EffectKind} kind @returns {Perform} */
+const performOf = (kind) => /** @type {Perform} */ (EFFECTS[kind] ?? rest.EFFECTS[kind]);
 
 /** @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
 
@@ -52,11 +61,15 @@ export const EFFECTS = {
     return key ?? (typeof modelKey === "function" && !run.abortion.isAsked ? await modelKey(run.about()) : null) ?? null;
   },
 
-  async sleep({ core }, _slot, { ms }, { signal }) {
+  async sleep(run, _slot, { ms, backOff }, { signal }) {
+    const { core } = run;
     const until = core.host.now() + ms;
-    await core.host.sleep(ms, signal);
+    await core.host.sleep(ms, signal, run.memory.names.name(run, backOff ? "sleep" : "limit", "/"));
     // If the host's own sleep ended too early, the engine sleeps again; other tasks must get to run in between.
-    if (core.options.host?.sleep && !signal.aborted && core.host.now() < until) await new Promise((wake) => setTimeout(wake));
+    if (core.options.host.sleep && !signal.aborted && core.host.now() < until) await new Promise((wake) => setTimeout(wake));
     return null;
   },
+
+  // Only runs with steps have gates, and they open them.
+  gate() {},
 };

@@ -1,6 +1,8 @@
 // @ts-check
 // What the effects of one run share.
 
+import { EffectNames } from "../steps/names.js";
+
 /** @import { Turn } from "../events/fold.js" */
 /** @import { HttpEffect } from "./http.js" */
 /** @import { HostQueues } from "../rules/host-queue.js" */
@@ -9,6 +11,7 @@ export class EffectMemory {
   constructor() {
     /** @type {HostQueues | undefined} */
     this.queues = undefined;
+    this.names = new EffectNames();
     /** The turn whose API keys are known. @type {Turn | undefined | null} */
     this.keysTurn = null;
     /** The API keys of the turn, by provider. @type {Map<string, string | undefined>} */

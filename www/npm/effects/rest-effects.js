@@ -1,7 +1,7 @@
 // @ts-check
 // Carries out what only a whole engine asks for; the other effects are in effects.js.
 
-import { complain, toDecision } from "../core.js";
+import { complain, placeOf, toDecision } from "../core.js";
 import { queuesOf } from "../rules/host-queue.js";
 import { transformAnswer } from "../rules/transform.js";
 import { streamAnswer } from "./stream.js";
@@ -17,11 +17,12 @@ export const REST_EFFECTS = {
 
   async approve(run, _slot, { id, callId, toolName, arguments: args, requiresApproval }, { signal }) {
     const request = { id, callId, toolName, arguments: args, requiresApproval, ...run.about() };
+    const { approveTool, host } = run.core.options;
     try {
-      return toDecision(await run.core.options.approveTool?.(request, { signal }));
+      return toDecision(await (approveTool ? approveTool(request, { signal }) : host.wait?.(run.memory.names.name(run, `approve/${placeOf(run, callId)}`), request)));
     } catch (error) {
       // The call is rejected, and only the model would hear why.
-      if (!signal.aborted) complain("turnwheel: approveTool failed:", error);
+      if (!signal.aborted) complain(`turnwheel: ${approveTool ? "approveTool" : "host.wait"} failed:`, error);
       throw error;
     }
   },
