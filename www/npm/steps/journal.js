@@ -192,7 +192,8 @@ export class Journal {
     this.again = true;
     this.open.delete(step);
     // Mail has come before the result, at the time before it; the pieces of an answer have come before the mail.
-    if (!step.isDropped) step.prepare(record);
+    const isEnd = record.mail?.some(({ command }) => command.kind === "cancel");
+    for (const each of isEnd ? [step, ...this.open] : [step]) if (each.record && !each.isDropped) each.prepare(each.record);
     for (const { id, run, command } of record.mail ?? []) {
       const enter = this.entrances.get(id) ?? (() => this.active.get(run)?.takeMail(command));
       this.entrances.delete(id);

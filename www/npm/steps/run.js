@@ -195,7 +195,7 @@ export class RunSteps {
     };
     // The pieces come before the mail that came before the end.
     step.prepare = (record) => {
-      if (step.ended) return;
+      if (step.ended || attempt.answer) return;
       attempt.answer = record.value ?? { content: [], error: { code: "internal", message: record.error ?? "the call was cancelled", retryable: false } };
       const { key } = attempt.answer ?? {};
       if (!attempt.isKey) this.#feed(attempt, false);
