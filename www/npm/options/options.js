@@ -126,7 +126,7 @@ export function checkTurnOptions(options, own, tools, what, owner = "") {
 
 /** Checks the options of a run. @param {RunOptions} options @param {ToolSet} tools of the agent */
 export function checkRunOptions(options, tools) {
-  const { scope: _, ...budget } = OPTIONS.budget;
+  const { scope: _, ...budget } = /** @type {{ [name: string]: Shape }} */ (OPTIONS.budget);
   checkTurnOptions(options, { signal: "any", runId: "text", metadata: "object", budget }, tools, "the options of a run");
   checkBudget(options.budget);
   const { signal } = options;
