@@ -3,11 +3,11 @@
 
 import { kindOf, misuse, uuid } from "../../shared.js";
 import { checkSave } from "../place.js";
-import { attempt, Lease, whole } from "./lease.js";
+import { attempt, Lease, whole } from "../lease.js";
 
 /** @import { Checkpoint } from "../../index.js" */
 /** @import { StoreOptions } from "../../stores-node.js" */
-/** @import { Shelf } from "./lease.js" */
+/** @import { Shelf } from "../lease.js" */
 
 const TTL_MS = 30_000;
 /** Nobody notices a shorter one. */

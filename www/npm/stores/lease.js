@@ -2,13 +2,13 @@
 // A lease: for a while an agent belongs to one process. Every claim gets a higher number, its fence, and every write names
 // it: what a process writes that lost the lease changes nothing. Where it is kept is a shelf's business.
 
-import { AgentError, complain, isSealed, misuse, textOf } from "../../shared.js";
-import { checkSave } from "../place.js";
-import { seal, unseal } from "../seal.js";
+import { AgentError, complain, isSealed, misuse, textOf } from "../shared.js";
+import { checkSave } from "./place.js";
+import { seal, unseal } from "./seal.js";
 
-/** @import { Checkpoint } from "../../index.js" */
-/** @import { SealedCheckpoint } from "../../stores.js" */
-/** @import { StoreOptions } from "../../stores-node.js" */
+/** @import { Checkpoint } from "../index.js" */
+/** @import { SealedCheckpoint } from "../stores.js" */
+/** @import { StoreOptions } from "../stores-node.js" */
 
 /**
  * What is kept of an agent: its checkpoint without the messages, and each of them.
