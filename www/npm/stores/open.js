@@ -48,7 +48,7 @@ export function openAgent(lease, options) {
     const saved = stored();
     if (event.type === "agent_end") return saved;
     saved.catch((error) => {
-      if (lease.isHeld) complain(`turnwheel/stores/node: \`${lease.id}\` could not be stored`, error);
+      if (lease.isHeld) complain(`turnwheel: \`${lease.id}\` could not be stored`, error);
     });
   }, { keep: true });
   lease.beforeRelease?.(() => next ?? current);

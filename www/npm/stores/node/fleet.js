@@ -3,7 +3,7 @@
 
 import { kindOf, misuse, uuid } from "../../shared.js";
 import { checkSave } from "../place.js";
-import { attempt, Lease, whole } from "../lease.js";
+import { attempt, Lease, leaseError, whole } from "../lease.js";
 
 /** @import { Checkpoint } from "../../index.js" */
 /** @import { StoreOptions } from "../../stores-node.js" */
@@ -51,7 +51,7 @@ export function fleetStore(shelf, options = {}, more = []) {
     async save(id, checkpoint) {
       checkSave("save", id, checkpoint);
       const lease = await claim(id);
-      if (!lease) throw Object.assign(new Error(`\`${id}\` belongs to another process at present; save by its lease, or wait: claim(id, { waitMs })`), { name: "LeaseError", code: "lost_lease" });
+      if (!lease) throw leaseError(`\`${id}\` belongs to another process at present; save by its lease, or wait: claim(id, { waitMs })`);
       await lease.save(checkpoint);
       await lease.release();
     },
