@@ -121,6 +121,11 @@ export class Lease {
     this.#before.push(work);
   }
 
+  /** Whether `openAgent` has made an agent of it. */
+  get isOpened() {
+    return this.#before.length > 0;
+  }
+
   /** Gives the agent back, once what is being stored is stored. */
   release() {
     return (this.#releasing ??= this.#release());
