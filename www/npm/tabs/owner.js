@@ -18,7 +18,7 @@ const KEEP_ALIVE_MS = 15_000;
 
 /** @param {Claimed} claimed @param {MakeAgent} make @param {AgentHandlerOptions} options @returns {Promise<Owned>} */
 export async function own({ lease, log }, make, options) {
-  const agent = await make(lease);
+  const agent = await make(/** @type {any} */ (lease));
   if (typeof agent?.checkpoint !== "function") throw misuse(`the function that \`shared\` is given must return an Agent, got ${kindOf(agent)}`);
   if (!lease.isOpened) throw misuse("the agent of `shared` is made with openAgent(lease, options): one that is made otherwise would start tools before anything is stored");
   if (agent.isRunning) throw misuse("the function that `shared` is given only makes the agent; a run that was in progress is continued afterwards");

@@ -19,6 +19,8 @@ const STEAL_MS = 10_000;
 /** A new owner is there in a moment, and until then a request waits. */
 const RECONNECTS = { maxAttempts: Infinity, initialMs: 20, maxMs: 1000 };
 
+const DISPOSE = Symbol.dispose ?? Symbol.for("Symbol.dispose");
+
 /** The agent of all tabs, as this one sees it. */
 export class SharedAgent extends RemoteAgent {
   /** @type {Tab} */ #tab;
@@ -38,14 +40,16 @@ export class SharedAgent extends RemoteAgent {
     return this.#tab.handOver();
   }
 
-  /** @override */
-  [Symbol.dispose ?? Symbol.for("Symbol.dispose")]() {
-    super[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
-    this.#tab.close().catch((error) => complain("turnwheel/tabs: what was not stored is lost", error));
+  [DISPOSE]() {
+    this.#leave().catch((error) => complain("turnwheel/tabs: what was not stored is lost", error));
   }
 
-  async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
-    super[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
+  [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+    return this.#leave();
+  }
+
+  async #leave() {
+    /** @type {any} */ (RemoteAgent.prototype)[DISPOSE].call(this);
     await this.#tab.close();
   }
 }
@@ -58,7 +62,7 @@ export async function shared(id, make, options = {}) {
     await tab.begin();
     return agent;
   } catch (error) {
-    agent[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
+    agent[DISPOSE]();
     throw error;
   }
 }

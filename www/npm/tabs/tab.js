@@ -60,8 +60,12 @@ export class Tab {
     this.channels = new Channels(name, this.tab, options.messageBytes, (message) => this.#take(message));
     this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.handler, uuid);
     this.watch = new Watch(this.asks, options.stealMs, () => this.#ping(), () => void this.#steal(name));
+    /** @type {{ resolve(): void, reject(error: unknown): void }} */
+    let settled = { resolve() {}, reject() {} };
     /** Resolves when it is known whether this tab owns the agent. @type {Promise<void>} */
-    this.settled = new Promise((resolve, reject) => ([this.settle, this.refuse] = [resolve, reject]));
+    this.settled = new Promise((resolve, reject) => (settled = { resolve, reject }));
+    this.settle = settled.resolve;
+    this.refuse = settled.reject;
     this.settled.catch(() => {});
     this.stopListening = () => {};
   }
@@ -119,7 +123,7 @@ export class Tab {
 
   /** @param {TabRole} role @param {number} tookMs */
   #setRole(role, tookMs = 0) {
-    this.settle?.();
+    this.settle();
     if (this.role === role) return;
     this.role = role;
     try {
@@ -162,7 +166,7 @@ export class Tab {
       await this.#own(claimed, "owner");
       this.failures = 0;
     } catch (error) {
-      if (!this.role) return this.refuse?.(error);
+      if (!this.role) return this.refuse(error);
       this.options.onError(error);
       this.asks.fail(error);
       const pause = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.failures++);
