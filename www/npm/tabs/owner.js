@@ -22,7 +22,12 @@ export async function own({ lease, log }, make, options) {
   if (typeof agent?.checkpoint !== "function") throw misuse(`the function that \`shared\` is given must return an Agent, got ${kindOf(agent)}`);
   if (!lease.isOpened) throw misuse("the agent of `shared` is made with openAgent(lease, options): one that is made otherwise would start tools before anything is stored");
   if (agent.isRunning) throw misuse("the function that `shared` is given only makes the agent; a run that was in progress is continued afterwards");
-  const handler = agentHandler(agent, { ...options, events: new StoredEvents(lease, agent, log), keepAliveMs: KEEP_ALIVE_MS });
+  const handler = agentHandler(agent, {
+    ...options, events: new StoredEvents(lease, agent, log), keepAliveMs: KEEP_ALIVE_MS,
+    // In the same task, when what was said still waits to be read: a decision that was read, and has not led to anything yet, is
+    // asked for again after a restore.
+    commit: () => lease.save(agent.checkpoint()),
+  });
   // Nobody waits for this run here; who listens hears of it.
   if (agent.canContinue) agent.continue();
   return { agent, handler, lease };

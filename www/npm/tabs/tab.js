@@ -58,7 +58,7 @@ export class Tab {
     this.ownerHalf.catch(() => {});
     const name = options.claims?.lockOf(options.id) ?? options.id;
     this.channels = new Channels(name, this.tab, options.messageBytes, (message) => this.#take(message));
-    this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.handler, uuid);
+    this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.handler, options.messageBytes);
     this.watch = new Watch(this.asks, options.stealMs, () => this.#ping(), () => void this.#steal(name));
     /** @type {{ resolve(): void, reject(error: unknown): void }} */
     let settled = { resolve() {}, reject() {} };

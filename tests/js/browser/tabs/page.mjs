@@ -62,6 +62,8 @@ const page = {
       page.heardAt.push(Date.now());
       if (agent.role === "owner" && ends.includes(page.events.length) && event.type !== "agent_end") end(id, how);
       if (approve && event.type === "tool_approval_requested") page.decide(event.id);
+      // What was decided and had led to nothing yet is asked again.
+      if (approve && event.type === "run_resumed") for (const { id } of event.pendingApprovals) page.decide(id);
     });
     await agent.ready();
     if (approve) for (const question of agent.pendingApprovals) page.decide(question.id);

@@ -63,7 +63,7 @@ async function playOne(browser, site, observer, n, whole) {
     assert.equal(await tab.run(`page.join(${JSON.stringify(id)}, ${JSON.stringify({ ends, how })})`), i === 0 ? "owner" : "follower");
   }
   await observer.run(`page.join(${JSON.stringify(id)})`);
-  await observer.run(`void page.agent.prompt("Go").then(({ stopReason }) => (page.stopReason = stopReason))`);
+  await observer.run(`void page.agent.prompt("Go").then(({ stopReason, error }) => (page.stopReason = error?.message ?? stopReason))`);
   const stopReason = await until(observer, "page.stopReason", RUN_MS).catch(async () => {
     const told = "({ role: page.agent.role, roles: page.roles, errors: page.errors, events: page.events.map(({ type }) => type).join(' ') })";
     throw new Error(`${id} (${how} at ${ends}) does not end: ${JSON.stringify([await observer.run(told), ...(await Promise.all([...owners.values()].map((tab) => tab.run(told).catch(String))))])}`);
