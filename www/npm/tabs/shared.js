@@ -2,7 +2,7 @@
 // One agent in all tabs: in each of them a RemoteAgent, whose requests go to the tab that owns the agent.
 
 import { RemoteAgent } from "../remote/agent.js";
-import { checkFunctions, checkNames, complain, kindOf, misuse, numbersWithDefaults } from "../shared.js";
+import { checkFunctions, checkNames, complain, kindOf, misuse, numbersWithDefaults, sleep } from "../shared.js";
 import { indexedDBStore } from "../stores/indexed-db.js";
 import { CLAIMS } from "../stores/locked.js";
 import { hasLocks } from "../stores/locks.js";
@@ -18,6 +18,9 @@ const LIMITS = { events: 2_000, logBytes: 4_000_000, messageBytes: 1_000_000, wa
 const STEAL_MS = 10_000;
 /** A new owner is there in a moment, and until then a request waits. */
 const RECONNECTS = { maxAttempts: Infinity, initialMs: 20, maxMs: 1000 };
+/** The first attempt after a stream has ended waits for no timer, which a tab in the background has once in a second. */
+const AT_ONCE_MS = 30;
+const host = { sleep: async (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms > AT_ONCE_MS ? sleep({}, ms, signal) : undefined) };
 
 const DISPOSE = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
@@ -27,7 +30,7 @@ export class SharedAgent extends RemoteAgent {
 
   /** @param {Tab} tab @param {(error: unknown) => void} onError */
   constructor(tab, onError) {
-    super({ url: "http://localhost", fetch: (address, init) => tab.asks.fetch(String(address), init ?? {}), reconnects: RECONNECTS, onError });
+    super({ url: "http://localhost", fetch: (address, init) => tab.asks.fetch(String(address), init ?? {}), reconnects: RECONNECTS, host, onError });
     this.#tab = tab;
   }
 

@@ -10,7 +10,7 @@ import { until } from "../tabs.mjs";
 
 /** @import { Tab } from "../tabs.mjs" */
 /** @typedef {Awaited<ReturnType<import("./site.mjs").tabsSite>>} Site */
-/** A browser, and how a tab of it can end. @typedef {{ tab(): Promise<Tab & { crash?(): Promise<unknown> }>, hows: string[] }} Browser */
+/** A browser, and how a tab of it can end. @template [T=Tab & { crash?(): Promise<unknown> }] @typedef {{ tab(): Promise<T>, hows: string[] }} Browser */
 
 /** An owner ends at every so many events. */
 const STEP = 30;
@@ -32,7 +32,7 @@ export async function play(browser, site, numbers) {
   return takeovers;
 }
 
-/** @param {Browser} browser @param {Site} site @param {string} name */
+/** @template {Tab} T @param {Browser<T>} browser @param {Site} site @param {string} name @returns {Promise<T>} */
 export async function open(browser, site, name) {
   const tab = await browser.tab();
   await tab.open(`${site.address}?tab=${encodeURIComponent(name)}`);
