@@ -16,7 +16,7 @@ import { until } from "../tabs.mjs";
 const STEP = 30;
 const OWNERS = 3;
 /** A run takes a second, on a slow machine more. */
-const RUN_MS = 15_000;
+const RUN_MS = 60_000;
 
 /**
  * @param {Browser} browser @param {Site} site @param {number[]} numbers of the runs: run n ends its owners at the events n, n + 30, n + 60
