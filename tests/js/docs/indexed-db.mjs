@@ -50,9 +50,9 @@ class Transaction {
         idle = 0;
         request.result = request.work();
         request.onsuccess?.();
-        await new Promise((resolve) => setImmediate(resolve));
+        await new Promise((resolve) => setTimeout(resolve));
       }
-      await new Promise((resolve) => setImmediate(resolve));
+      await new Promise((resolve) => setTimeout(resolve));
     }
     if (this.#isOver) for (const [name, rows] of before) this.#tables.set(name, rows);
     this.#isOver = true;

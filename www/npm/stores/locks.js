@@ -7,6 +7,15 @@ import { misuse } from "../shared.js";
 /** How a lock is asked for: it is waited for so long, or taken from whoever has it. @typedef {{ waitMs?: number, steal?: boolean, signal?: AbortSignal }} How */
 /** @typedef {{ release(): void, lost: AbortSignal }} Held */
 
+/** Where a store keeps its claims, for `shared` of turnwheel/tabs. */
+export const CLAIMS = Symbol.for("turnwheel.claims");
+
+/** The database that is used if none is named. */
+export const DATABASE = "turnwheel";
+
+/** The lock of an agent, and the name of its channel. @param {string} scope names the store among all of this origin @param {string} id */
+export const lockOf = (scope, id) => `turnwheel:${JSON.stringify([scope, id])}`;
+
 /** Whether tabs can agree here who has what. Pages over plain HTTP cannot. */
 export const hasLocks = () => typeof navigator !== "undefined" && typeof navigator.locks?.request === "function";
 

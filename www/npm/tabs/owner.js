@@ -5,19 +5,25 @@
 import { agentHandler } from "../server/server.js";
 import { kindOf, misuse } from "../shared.js";
 import { Lease } from "../stores/lease.js";
+import { indexedDBStore } from "../stores/indexed-db.js";
+import { CLAIMS } from "../stores/locks.js";
+import { Answers } from "./answers.js";
 import { StoredEvents } from "./log.js";
 
 /** @import { Agent } from "../index.js" */
-/** @import { AgentHandlerOptions } from "../server.js" */
-/** @import { Claimed } from "../stores/locked.js" */
-/** @import { MakeAgent } from "../tabs.js" */
-/** @typedef {{ agent: Agent, handler: import("../server.js").AgentHandler, lease: Lease }} Owned */
+/** @import { Claimed, Claims } from "../stores/locked.js" */
+/** @import { TabOptions } from "./tab.js" */
+/** @import { Channels } from "./channel.js" */
+/** @typedef {{ agent: Agent, handler: import("../server.js").AgentHandler, lease: Lease, answers: Answers }} Owned */
 
 /** A listener that hears nothing learns that often that somebody is there. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** @param {Claimed} claimed @param {MakeAgent} make @param {AgentHandlerOptions} options @returns {Promise<Owned>} */
-export async function own({ lease, log }, make, options) {
+/** @returns {Claims} */
+export const claimsHere = () => indexedDBStore()[CLAIMS];
+
+/** @param {Claimed} claimed @param {TabOptions} options @param {Channels} channels @returns {Promise<Owned>} */
+export async function own({ lease, log }, { make, handler: options, waiting }, channels) {
   const agent = await make(/** @type {any} */ (lease));
   if (typeof agent?.checkpoint !== "function") throw misuse(`the function that \`shared\` is given must return an Agent, got ${kindOf(agent)}`);
   if (!lease.isOpened) throw misuse("the agent of `shared` is made with openAgent(lease, options): one that is made otherwise would start tools before anything is stored");
@@ -30,7 +36,7 @@ export async function own({ lease, log }, make, options) {
   });
   // Nobody waits for this run here; who listens hears of it.
   if (agent.canContinue) agent.continue();
-  return { agent, handler, lease };
+  return { agent, handler, lease, answers: new Answers(channels, handler, lease.fence, waiting) };
 }
 
 /** What a tab has that is alone: nothing is stored, and nobody can take it away. @param {string} id @returns {Claimed} */

@@ -3,9 +3,7 @@
 
 import { RemoteAgent } from "../remote/agent.js";
 import { checkFunctions, checkNames, complain, kindOf, misuse, numbersWithDefaults, sleep } from "../shared.js";
-import { indexedDBStore } from "../stores/indexed-db.js";
-import { CLAIMS } from "../stores/locked.js";
-import { hasLocks } from "../stores/locks.js";
+import { CLAIMS, DATABASE, hasLocks } from "../stores/locks.js";
 import { Tab } from "./tab.js";
 
 /** @import { Claims } from "../stores/locked.js" */
@@ -81,14 +79,13 @@ function read(id, make, options) {
   const { waiting, messageBytes, events, logBytes } = numbersWithDefaults("limits", options.limits, LIMITS);
   const rules = Object.fromEntries(RULES.flatMap((name) => (name in options ? [[name, /** @type {Record<string, unknown>} */ (options)[name]]] : [])));
   const handler = { ...rules, limits: { bodyBytes: messageBytes, events, logBytes } };
-  return { id, make, claims: claimsOf(options.store), handler, waiting, messageBytes, stealMs: stealMs === false ? Infinity : stealMs, worker, onRole, onError };
+  return { id, make, ...placeOf(options.store), handler, waiting, messageBytes, stealMs: stealMs === false ? Infinity : stealMs, worker, onRole, onError };
 }
 
-/** Where tabs can agree on one owner; nothing where they cannot. @param {unknown} store @returns {Claims | undefined} */
-function claimsOf(store) {
-  const given = store === undefined ? undefined : /** @type {{ [CLAIMS]?: Claims }} */ (store)?.[CLAIMS];
-  if (store !== undefined && !given) throw misuse(`\`store\` must be what indexedDBStore() or extensionStore(area) gives, got ${kindOf(store)}`);
-  if (!hasLocks() || typeof BroadcastChannel === "undefined") return;
-  if (given) return given;
-  return typeof indexedDB === "undefined" ? undefined : indexedDBStore()[CLAIMS];
+/** Where the agent is kept; nowhere, if tabs cannot agree on one owner. @param {unknown} store @returns {Pick<TabOptions, "claims" | "scope">} */
+function placeOf(store) {
+  const claims = store === undefined ? undefined : /** @type {{ [CLAIMS]?: Claims }} */ (store)?.[CLAIMS];
+  if (store !== undefined && !claims) throw misuse(`\`store\` must be what indexedDBStore() or extensionStore(area) gives, got ${kindOf(store)}`);
+  const isShared = hasLocks() && typeof BroadcastChannel !== "undefined" && (claims || typeof indexedDB !== "undefined");
+  return { claims, scope: isShared ? (claims?.scope ?? DATABASE) : undefined };
 }

@@ -3,8 +3,7 @@
 // agent, so when the owner goes, the next one has it at once.
 
 import { abortController, complain, misuse, uuid } from "../shared.js";
-import { hold, onLeave } from "../stores/locks.js";
-import { Answers } from "./answers.js";
+import { hold, lockOf, onLeave } from "../stores/locks.js";
 import { Asks } from "./asks.js";
 import { Channels } from "./channel.js";
 import { Watch } from "./watch.js";
@@ -19,7 +18,8 @@ import { Watch } from "./watch.js";
  * @typedef {object} TabOptions
  * @property {string} id
  * @property {MakeAgent} make
- * @property {Claims | undefined} claims where the agent is kept; none where tabs cannot share one
+ * @property {Claims | undefined} claims where the agent is kept, if that was chosen
+ * @property {string | undefined} scope of the store; none where tabs cannot share an agent
  * @property {AgentHandlerOptions} handler
  * @property {number} waiting
  * @property {number} messageBytes
@@ -42,7 +42,7 @@ export class Tab {
     this.tab = uuid();
     /** @type {TabRole | undefined} */
     this.role = undefined;
-    /** @type {(Owned & { answers: Answers }) | undefined} */
+    /** @type {Owned | undefined} */
     this.owned = undefined;
     this.isGone = false;
     this.isAway = false;
@@ -56,7 +56,7 @@ export class Tab {
     /** What belongs to the owner, which is loaded meanwhile. */
     this.ownerHalf = import("./owner.js");
     this.ownerHalf.catch(() => {});
-    const name = options.claims?.lockOf(options.id) ?? options.id;
+    const name = lockOf(options.scope ?? "", options.id);
     this.channels = new Channels(name, this.tab, options.messageBytes, (message) => this.#take(message));
     this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.handler, options.messageBytes);
     this.watch = new Watch(this.asks, options.stealMs, () => this.#ping(), () => void this.#steal(name));
@@ -72,8 +72,8 @@ export class Tab {
 
   /** Begins; resolves when it is known who owns the agent. */
   async begin() {
-    const { claims, id } = this.options;
-    if (!claims) {
+    const { scope, id } = this.options;
+    if (scope === undefined) {
       const { alone } = await this.ownerHalf;
       await this.#own(alone(id), "alone");
       return;
@@ -154,13 +154,14 @@ export class Tab {
 
   /** Waits for the lock, and owns the agent when it has it. @param {How} [how] */
   async #wait(how) {
-    const { claims, id } = this.options;
+    const { id } = this.options;
     this.waiting?.abort();
     const waiting = (this.waiting = abortController());
     const isWanted = () => !this.isAway && !this.isGone && this.waiting === waiting;
     try {
+      const claims = this.options.claims ?? (await this.ownerHalf).claimsHere();
       await this.ownerHalf;
-      const claimed = await claims?.claim(id, how ?? { waitMs: Infinity, signal: waiting.signal });
+      const claimed = await claims.claim(id, how ?? { waitMs: Infinity, signal: waiting.signal });
       if (!claimed) return;
       if (!isWanted()) return void claimed.lease.release();
       await this.#own(claimed, "owner");
@@ -182,8 +183,7 @@ export class Tab {
     this.making = lease;
     try {
       const { own } = await this.ownerHalf;
-      const owned = await own(claimed, options.make, options.handler);
-      this.owned = { ...owned, answers: new Answers(channels, owned.handler, lease.fence, options.waiting) };
+      this.owned = await own(claimed, options, channels);
     } catch (error) {
       await lease.release();
       throw error;

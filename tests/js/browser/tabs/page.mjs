@@ -111,10 +111,15 @@ const page = {
 
 /** Ends this tab: it goes by itself, is closed a moment later, or stands still until it is killed. @param {string} id @param {string} how */
 function end(id, how) {
+  const address = `/end/${encodeURIComponent(id)}/${tab}/${how}`;
+  if (how === "navigate" || how === "close") {
+    navigator.sendBeacon(address);
+    if (how === "navigate") location.href = "/elsewhere";
+    return;
+  }
   const request = new XMLHttpRequest();
-  request.open("POST", `/end/${encodeURIComponent(id)}/${tab}/${how}`, false);
+  request.open("POST", address, false);
   request.send();
-  if (how === "navigate") location.href = "/elsewhere";
 }
 
 addEventListener("pageshow", async ({ persisted }) => {
