@@ -4,14 +4,15 @@
 
 import { uuid } from "../shared.js";
 
-/** @import { Asked, Head, Message } from "./messages.js" */
+/** @import { Answerer } from "./answers.js" */
+/** @import { Head, Message } from "./messages.js" */
 /**
  * A request and what came of it. `answered` is the epoch of the owner that has answered.
  * @typedef {{ path: string, init: RequestInit, answered: number, resolve(response: Response): void, reject(error: unknown): void, body?: ReadableStreamDefaultController<Uint8Array> }} Call
  */
 
 export class Asks {
-  /** @param {string} tab @param {(message: Message) => void} post @param {() => ((request: Request) => Promise<Response>) | undefined} own the owner, if it is this tab @param {number} messageBytes */
+  /** @param {string} tab @param {(message: Message) => void} post @param {() => Answerer | undefined} own the owner, if it is this tab @param {number} messageBytes */
   constructor(tab, post, own, messageBytes) {
     this.tab = tab;
     this.post = post;
@@ -86,14 +87,12 @@ export class Asks {
   /** @param {string} id @param {Call} call */
   #send(id, { path, init, resolve, reject }) {
     const own = this.own();
+    const asked = { method: init.method === "POST" ? /** @type {const} */ ("POST") : /** @type {const} */ ("GET"), path, ...(typeof init.body === "string" && { body: init.body }) };
     if (own) {
       this.calls.delete(id);
-      return void own(requestOf({ method: init.method === "POST" ? "POST" : "GET", path, body: init.body, signal: init.signal })).then(resolve, reject);
+      return void own({ ...asked, signal: init.signal }).then(resolve, reject);
     }
-    const body = typeof init.body === "string" ? init.body : undefined;
-    /** @type {Asked} */
-    const message = { v: 1, type: "request", id, from: this.tab, method: init.method === "POST" ? "POST" : "GET", path, ...(body !== undefined && { body }) };
-    this.post(message);
+    this.post({ v: 1, type: "request", id, from: this.tab, ...asked });
   }
 
   /** @param {Head} head @param {Call} call */
@@ -135,8 +134,3 @@ export class Asks {
 
 /** @param {number} messageBytes */
 const tooLong = (messageBytes) => new Response(JSON.stringify({ error: { code: "invalid_request", message: `a command may have ${messageBytes} bytes; see the option \`limits.messageBytes\`` } }), { status: 413 });
-
-/** The request as the owner gets it: from this machine, for that is where it comes from. @param {{ method: "GET" | "POST", path: string, body?: BodyInit | null | undefined, signal?: AbortSignal | null | undefined }} asked */
-export function requestOf({ method, path, body, signal }) {
-  return new Request(`http://localhost/${path}`, { method, ...(method === "POST" && { body: body ?? "", headers: { "content-type": "application/json" } }), ...(signal && { signal }) });
-}

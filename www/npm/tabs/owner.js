@@ -7,14 +7,17 @@ import { kindOf, misuse } from "../shared.js";
 import { Lease } from "../stores/lease.js";
 import { indexedDBStore } from "../stores/indexed-db.js";
 import { CLAIMS } from "../stores/locks.js";
-import { Answers } from "./answers.js";
+import { Answers, requestOf } from "./answers.js";
 import { StoredEvents } from "./log.js";
 
 /** @import { Agent } from "../index.js" */
 /** @import { Claimed, Claims } from "../stores/locked.js" */
+/** @import { Answerer } from "./answers.js" */
 /** @import { TabOptions } from "./tab.js" */
 /** @import { Channels } from "./channel.js" */
-/** @typedef {{ agent: Agent, handler: import("../server.js").AgentHandler, lease: Lease, answers: Answers }} Owned */
+/** @typedef {{ agent: Agent, handler: import("../server.js").AgentHandler, lease: Lease, answer: Answerer, answers: Answers }} Owned */
+
+export { Watch } from "./watch.js";
 
 /** A listener that hears nothing learns that often that somebody is there. */
 const KEEP_ALIVE_MS = 15_000;
@@ -36,7 +39,9 @@ export async function own({ lease, log }, { make, handler: options, waiting }, c
   });
   // Nobody waits for this run here; who listens hears of it.
   if (agent.canContinue) agent.continue();
-  return { agent, handler, lease, answers: new Answers(channels, handler, lease.fence, waiting) };
+  /** @type {Answerer} */
+  const answer = (asked) => handler(requestOf(asked));
+  return { agent, handler, lease, answer, answers: new Answers(channels, answer, lease.fence, waiting) };
 }
 
 /** What a tab has that is alone: nothing is stored, and nobody can take it away. @param {string} id @returns {Claimed} */
