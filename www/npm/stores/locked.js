@@ -2,12 +2,13 @@
 // Leases of tabs: a Web Lock says who is alive, the fence in the store keeps out who was asleep while another took over.
 
 import { checkId } from "./by-lease.js";
+import { hold } from "./hold.js";
 import { attempt, Lease, whole } from "./lease.js";
-import { CLAIMS, hold, lockOf } from "./locks.js";
+import { CLAIMS, lockOf } from "./locks.js";
 
 /** @import { EventLogEntry } from "../server.js" */
 /** @import { Change, Kept, LogChange, Shelf } from "./lease.js" */
-/** @import { How } from "./locks.js" */
+/** @import { How } from "./hold.js" */
 /** The log of events that was stored: those above `first`. @typedef {{ first: number, entries: EventLogEntry[] }} KeptLog */
 /**
  * Where the agents of tabs are kept. A claim is made by the one that has the lock.

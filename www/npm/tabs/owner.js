@@ -19,6 +19,8 @@ import { StoredEvents } from "./log.js";
 
 export { Watch } from "./watch.js";
 
+/** A page that has not gone by then stays. */
+const LEAVE_MS = 2000;
 /** A listener that hears nothing learns that often that somebody is there. */
 const KEEP_ALIVE_MS = 15_000;
 
@@ -37,6 +39,9 @@ export async function own({ lease, log }, { make, handler: options, waiting }, c
     // asked for again after a restore.
     commit: () => lease.save(agent.checkpoint()),
   });
+  // Firefox ends all requests of a page that is about to be left. The failures of tools that follow from it are nothing to store.
+  const pause = () => (lease.isHeld ? lease.pause(LEAVE_MS) : globalThis.removeEventListener("beforeunload", pause));
+  globalThis.addEventListener?.("beforeunload", pause);
   // Nobody waits for this run here; who listens hears of it.
   if (agent.canContinue) agent.continue();
   /** @type {Answerer} */

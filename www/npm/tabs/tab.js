@@ -9,7 +9,7 @@ import { Channels } from "./channel.js";
 
 /** @import { AgentHandlerOptions } from "../server.js" */
 /** @import { Claimed, Claims } from "../stores/locked.js" */
-/** @import { How } from "../stores/locks.js" */
+/** @import { How } from "../stores/hold.js" */
 /** @import { MakeAgent, TabRole } from "../tabs.js" */
 /** @import { Message } from "./messages.js" */
 /** @import { Owned } from "./owner.js" */

@@ -3,7 +3,7 @@
 // says so: then a tab starts it again.
 
 import { abortController, misuse } from "../shared.js";
-import { hold } from "../stores/locks.js";
+import { hold } from "../stores/hold.js";
 
 /** @import { Tab } from "./tab.js" */
 
