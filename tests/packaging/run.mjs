@@ -55,7 +55,7 @@ try {
     const { filename, files } = await shop.pack();
     tarball = filename;
     const paths = files.map((/** @type {any} */ file) => file.path);
-    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-openai-chat.wasm", "turnwheel-openai-responses.wasm", "turnwheel-anthropic.wasm", "turnwheel-gemini.wasm", "turnwheel-answer.wasm"]) assert.ok(paths.includes(needed), `${needed} is in it`);
+    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-openai-chat.wasm", "turnwheel-openai-responses.wasm", "turnwheel-anthropic.wasm", "turnwheel-gemini.wasm", "turnwheel-answer.wasm", "tabs.js", "tabs.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
     assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(js|d\.ts|wasm|json|md)$|^cli\.mjs$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
     project = await shop.project();
     assert.deepEqual(await readdir(join(project, "node_modules")).then((names) => names.filter((name) => !name.startsWith("."))), ["turnwheel"], "it depends on nothing");
@@ -148,6 +148,10 @@ try {
     await assert.rejects(npx("tape", "nowhere.tape"), (/** @type {any} */ error) => error.code === 1 && /nowhere\.tape/.test(error.stderr));
   });
 
+  await check("turnwheel/tabs has an agent for itself where there are no tabs", async () => {
+    await writeFile(join(project, "tabs.mjs"), 'import { scripted } from "turnwheel";\nimport { openAgent, shared } from "turnwheel/tabs";\nconst agent = await shared("a", (lease) => openAgent(lease, { model: scripted(["alone"]) }));\nconst { text } = await agent.prompt("Go");\nconsole.log(agent.role, text);\n');
+    assert.equal((await run(process.execPath, ["tabs.mjs"], { cwd: project })).stdout.trim(), "alone alone");
+  });
   await check("turnwheel/stores stands beside the bundle, not in it", async () => {
     await writeFile(join(project, "stores.mjs"), 'import { durableObjectStore, indexedDBStore } from "turnwheel/stores";\nimport { AgentError } from "turnwheel";\nconst error = await indexedDBStore().load("a").catch((error) => error);\nconsole.log(typeof durableObjectStore, AgentError.isInstance(error), error.message);\n');
     assert.equal((await run(process.execPath, ["stores.mjs"], { cwd: project })).stdout.trim(), "function true there is no IndexedDB here; it is a browser's");
