@@ -6,15 +6,20 @@ import { agentOptions } from "./agent.js";
 import { Announcer } from "./announcer.js";
 import { Chooser } from "./chooser.js";
 import { Conversation } from "./conversation.js";
+import { browsersOwn } from "./device.js";
 import { byId, h } from "./dom.js";
 import { eventsOf } from "./elsewhere.js";
 import { loadInPage, loadInspector, loadStores } from "./engine.js";
+import { Loading } from "./loading.js";
 import { Heard } from "./heard.js";
 import { Memory } from "./memory.js";
-import { isRemote, nameOf, modelsToTry, rowOf, whereOf } from "./models.js";
+import { FIRST_CHOICE, isOnDevice, nameOf, modelsToTry, rowOf, whatLeaves, whereOf } from "./models.js";
+import { workOffline } from "./offline.js";
+import { Opening } from "./opening.js";
 import { Place } from "./place.js";
 import { LABEL } from "./rehearsal.js";
-import { suggestionsFor, EXAMPLES } from "./suggestions.js";
+import { siteOf } from "./site.js";
+import { suggestionsFor } from "./suggestions.js";
 import { Trace, duration } from "./trace.js";
 import { UsageView } from "./usage.js";
 import { WhatIf } from "./whatif.js";
@@ -58,15 +63,26 @@ class App {
     /** Everything that happened, for the inspector, and the history that goes with it. */
     this.events = new InspectorLog();
     this.heard = new Heard();
-    this.inspector.source = this.events;
-    this.whatIf = new WhatIf({ turnwheel, InspectorLog, log: () => this.events, howToGoOn: () => this.#whatIf() });
+    this.opening = new Opening(this.inspector, InspectorLog);
+    // What is shown: of the page's runs, or of the one that is recorded.
+    this.whatIf = new WhatIf({ turnwheel, InspectorLog, log: () => this.inspector.log ?? this.events, howToGoOn: () => this.#whatIf() });
     this.conversation = new Conversation(byId("messages", HTMLElement), {
       now: () => this.#now(),
       announce: (text) => void (this.replayTime === undefined && this.announcer.say(text)),
       decide: (callId, isAllowed) => this.#decide(callId, isAllowed),
+      answer: (id, answer, callId) => this.#answer(id, answer, callId),
       argumentsOf: (callId) => this.run?.partialArguments(callId),
     });
-    this.chooser = new Chooser((choice) => this.#useModel(choice));
+    this.budget = byId("budget", HTMLSelectElement);
+    this.chooser = new Chooser({ onChoice: (choice) => this.#useModel(choice), onLoad: (choice, file) => void this.loading.load({ row: choice.row, file, weights: this.chooser.weights }) });
+    this.loading = new Loading({
+      announce: (text) => this.announcer.say(text),
+      onReady: ({ row, device }) => {
+        this.chooser.choice = { ...FIRST_CHOICE, row, model: device.name };
+        this.#useModel(this.chooser.choice);
+        this.box.focus({ preventScroll: true });
+      },
+    });
     /** @type {Trace[]} one per run */
     this.traces = [];
     /** @type {AgentRun | undefined} the run in progress */
@@ -100,13 +116,17 @@ class App {
       if (event.key === "Escape" && this.run && !event.isComposing && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.#stop();
     });
     byId("choose-model", HTMLButtonElement).addEventListener("click", () => this.chooser.open());
-    this.inFlight.addEventListener("change", () => this.#discardAgent());
+    for (const setting of [this.inFlight, this.budget]) setting.addEventListener("change", () => this.#discardAgent());
+    for (const offer of document.querySelectorAll("button[data-row]")) offer.addEventListener("click", () => this.chooser.open(/** @type {HTMLElement} */ (offer).dataset["row"]));
+    for (const example of document.querySelectorAll("button[data-text]")) example.addEventListener("click", () => this.#example(String(/** @type {HTMLElement} */ (example).dataset["text"])));
+    // What stands in the box is an example: to type is to replace it.
+    box.addEventListener("focus", () => void (this.opening.isOpen && box.value === this.opening.question && box.select()));
     this.hold.addEventListener("change", () => this.place.conversation?.pace(this.#pace()));
-    await this.place.find();
+    const site = await siteOf();
+    await this.place.find(site.worker);
+    this.chooser.know({ weights: site.weights });
     this.inspector.addEventListener("turnwheel-fork", ({ detail }) => this.whatIf.open(detail.n));
     byId("widen", HTMLButtonElement).addEventListener("click", ({ currentTarget }) => this.#widen(/** @type {HTMLElement} */ (currentTarget)));
-    byId("examples", HTMLElement).append(...EXAMPLES.map(({ text, shows }) => h("li", {},
-      h("button", { type: "button", class: "example", testid: "example", onclick: () => this.#example(text) }, h("span", {}, text), h("small", {}, shows)))));
     this.#useModel(this.chooser.choice);
     try {
       await this.#recall();
@@ -118,8 +138,19 @@ class App {
     }
     this.#updateControls();
     this.#scheduleDraw();
+    if (this.traces.length === 0) this.opening.begin();
+    else this.#leaveOpening();
     if (matchMedia("(pointer: fine)").matches) box.focus({ preventScroll: true });
     document.documentElement.dataset["ready"] = "true";
+    workOffline(site);
+    void browsersOwn().then((own) => this.chooser.know({ own }));
+  }
+
+  /** The page shows its own runs from now on. */
+  #leaveOpening() {
+    if (this.box.value === this.opening.question) this.box.value = "";
+    this.opening.end();
+    this.inspector.source = this.events;
   }
 
   /** @param {string} text */
@@ -159,8 +190,9 @@ class App {
   /** Shows a message and the start of a run. @param {string} text */
   #begin(text) {
     this.lastPrompt = text;
-    byId("welcome", HTMLElement).hidden = true;
+    for (const id of ["welcome", "start"]) byId(id, HTMLElement).hidden = true;
     document.documentElement.dataset["asked"] = "true";
+    if (this.opening.isOpen) this.#leaveOpening();
     this.conversation.addPrompt(text);
     this.conversation.begin();
     this.traces.push(new Trace(this.#now()));
@@ -286,10 +318,11 @@ class App {
     this.traces = [];
     this.events = new this.InspectorLog();
     this.heard = new Heard();
-    this.inspector.source = this.events;
     this.usage.clear();
-    byId("welcome", HTMLElement).hidden = false;
+    for (const id of ["welcome", "start"]) byId(id, HTMLElement).hidden = false;
     delete document.documentElement.dataset["asked"];
+    this.opening.begin();
+    this.box.value ||= this.opening.question;
     this.#updateControls();
     this.box.focus({ preventScroll: true });
   }
@@ -297,17 +330,26 @@ class App {
   /** Returns the agent of this conversation, on this page or in the Worker. */
   #agent() {
     if (this.agent) return this.agent;
-    const settings = { choice: this.chooser.choice, inFlight: this.inFlight.value };
+    const settings = this.#settings();
     const messages = () => this.history ?? (this.checkpoint ? this.#agentHere(settings).messages : []);
     this.agent = this.place.begin({ settings, messages, hold: this.#pace() }, (error) => this.#failed(error)) ?? this.#agentHere(settings);
     this.checkpoint = this.history = undefined;
     return this.agent;
   }
 
+  #settings() {
+    return { choice: this.chooser.choice, inFlight: this.inFlight.value, budget: this.budget.value };
+  }
+
+  /** The model of this page that is chosen, if one is. */
+  get #device() {
+    return this.loading.of(this.chooser.choice.row);
+  }
+
   /** Creates an agent on this page. @param {import("./agent.js").Settings} settings */
   #agentHere(settings) {
     const { Agent } = this.turnwheel;
-    const options = agentOptions(this.turnwheel, settings, { pace: () => this.#pace(), rename: (title) => this.#rename(title) });
+    const options = agentOptions(this.turnwheel, settings, { pace: () => this.#pace(), rename: (title) => this.#rename(title), device: this.#device });
     if (this.history) return new Agent({ ...options, messages: [...this.history] });
     return this.checkpoint ? Agent.restore(this.checkpoint, options) : new Agent(options);
   }
@@ -315,9 +357,9 @@ class App {
   /** How a run that is lived again goes on: as it is set now, or with another model. What it would do to the page, it does not do. */
   #whatIf() {
     const pace = () => Math.min(1, this.#pace());
-    const settings = { choice: this.chooser.choice, inFlight: this.inFlight.value };
-    const options = { ...agentOptions(this.turnwheel, settings, { pace, rename: () => {} }), approval: { mode: /** @type {const} */ ("bypassed") } };
-    return { options, models: modelsToTry(this.turnwheel, this.chooser.choice, pace) };
+    const device = this.#device;
+    const { budget: _, ...options } = agentOptions(this.turnwheel, this.#settings(), { pace, rename: () => {}, device });
+    return { options: { ...options, approval: { mode: /** @type {const} */ ("bypassed") } }, models: modelsToTry(this.turnwheel, this.chooser.choice, { pace, device }) };
   }
 
   /** Gives the inspector more of the page, or less. @param {HTMLElement} button */
@@ -340,6 +382,21 @@ class App {
     if (this.isRunWaiting) this.#resume();
     // A Worker reports a failure later.
     const resolve = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId) : { action: "reject", reason: "The person refused it." });
+    resolve().catch((error) => this.#failed(error));
+    this.box.focus({ preventScroll: true });
+  }
+
+  /**
+   * Answers another question than whether a tool may run: one of a budget, or of a tool.
+   * @param {string} id @param {import("../npm/index.js").Answer} answer @param {string} [callId]
+   */
+  #answer(id, answer, callId) {
+    if (this.isRunWaiting) this.#resume();
+    // A Worker cannot rename this page, so the page does it.
+    const asked = this.place.conversation && callId ? this.agent?.pendingQuestions.find((question) => question.id === id) : undefined;
+    const title = typeof answer === "object" && "content" in answer ? /** @type {any} */ (answer.content)?.title : undefined;
+    if (asked && typeof title === "string" && asked.toolName === "rename_page") this.#rename(title.trim());
+    const resolve = async () => this.agent?.resolve(id, answer);
     resolve().catch((error) => this.#failed(error));
     this.box.focus({ preventScroll: true });
   }
@@ -501,9 +558,11 @@ class App {
   /** @param {Choice} choice */
   #useModel(choice) {
     byId("model-name", HTMLElement).textContent = nameOf(choice);
-    byId("rehearsal-note", HTMLElement).hidden = isRemote(rowOf(choice.row));
+    const isRehearsal = choice.row === FIRST_CHOICE.row;
+    byId("rehearsal-note", HTMLElement).hidden = !isRehearsal;
     document.documentElement.dataset["model"] = choice.row;
-    this.usage.label(isRemote(rowOf(choice.row)) ? "" : "The rehearsal has no tokens; these are estimates, four characters to one.");
+    if (isOnDevice(rowOf(choice.row))) this.place.stayHere();
+    this.usage.label(!isRehearsal ? "" : "The rehearsal has no tokens; these are estimates, four characters to one.");
     this.#discardAgent();
     this.#updateControls();
   }
@@ -512,7 +571,7 @@ class App {
   #failed(error) {
     const { AgentError } = this.turnwheel;
     const info = AgentError.isInstance(error) ? error.info : { code: /** @type {const} */ ("unknown"), message: error instanceof Error ? error.message : String(error), retryable: false };
-    const action = isRemote(rowOf(this.chooser.choice.row)) && h("button", { type: "button", onclick: () => this.chooser.open() }, "Model settings");
+    const action = this.chooser.choice.row !== FIRST_CHOICE.row && h("button", { type: "button", onclick: () => this.chooser.open() }, "Model settings");
     this.conversation.showFailure(explain(info, whereOf(this.chooser.choice, location.origin, this.place.conversation !== undefined)), info.message, action || undefined);
     this.#scrollToEnd();
   }
@@ -528,9 +587,9 @@ class App {
     buttons.send.textContent = isRunning ? "Steer" : "Send";
     buttons.followUp.hidden = buttons.stop.hidden = !isRunning;
     buttons.reset.disabled = this.traces.length === 0;
-    this.place.fix(this.isRunWaiting);
+    this.place.fix(this.isRunWaiting || isOnDevice(rowOf(this.chooser.choice.row)));
     byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : "Enter sends, Shift+Enter begins a new line.";
-    const who = isRemote(rowOf(this.chooser.choice.row)) ? `${name} answers.` : `${name}: ${LABEL}.`;
+    const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice).replace(/\. Nothing else.*/, ".")}`;
     byId("hint-who", HTMLElement).textContent = isRunning ? "" : this.place.isElsewhere ? `${who} The loop runs in a Worker on this machine; this page listens.` : who;
     this.#suggest(isRunning);
     this.#updateBox();

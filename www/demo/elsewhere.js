@@ -5,19 +5,6 @@
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
 /** @typedef {import("../npm/index.js").AgentMessage} AgentMessage */
 
-/**
- * Asks for the address of the Worker, which `cargo xtask demo` provides.
- * @returns {Promise<string | undefined>}
- */
-export async function findWorker() {
-  try {
-    const { url } = await (await fetch("./worker.json")).json();
-    return url ?? undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 export class RemoteConversation {
   /**
    * @param {typeof import("../npm/remote.js")} remote

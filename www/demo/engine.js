@@ -1,6 +1,6 @@
 // @ts-check
 // The one place that knows where the built package is. `cargo xtask demo` serves this folder at `/` and the
-// package at `/pkg/`; in the repository the package is built to `pkg/` at the root.
+// package at `/pkg/`, and puts both into one folder with `--out`; in the repository the package is built to `pkg/` at the root.
 
 /** @typedef {typeof import("../npm/index.js")} Turnwheel */
 
@@ -24,6 +24,18 @@ export function loadInspector() {
 export function loadRemote() {
   // @ts-ignore: built, not checked in
   return import("./pkg/remote.js");
+}
+
+/** @returns {Promise<typeof import("../npm/local.js")>} */
+export function loadLocal() {
+  // @ts-ignore: built, not checked in
+  return import("./pkg/local.js");
+}
+
+/** llama.cpp as WebAssembly, of the npm package @wllama/wllama, which is served at `/wllama/`. @returns {Promise<any>} */
+export function loadWllama() {
+  // @ts-ignore: of another package
+  return import("./wllama/index.min.js");
 }
 
 /** @returns {Promise<Turnwheel>} */
