@@ -63,7 +63,7 @@ class App {
     /** Everything that happened, for the inspector, and the history that goes with it. */
     this.events = new InspectorLog();
     this.heard = new Heard();
-    this.opening = new Opening(this.inspector, InspectorLog);
+    this.opening = new Opening(this.inspector, InspectorLog, this.box);
     // What is shown: of the page's runs, or of the one that is recorded.
     this.whatIf = new WhatIf({ turnwheel, InspectorLog, log: () => this.inspector.log ?? this.events, howToGoOn: () => this.#whatIf() });
     this.conversation = new Conversation(byId("messages", HTMLElement), {
@@ -110,7 +110,7 @@ class App {
     buttons.stop.addEventListener("click", () => this.#stop());
     buttons.reset.addEventListener("click", () => void this.#reset());
     box.addEventListener("keydown", (event) => this.#key(event));
-    box.addEventListener("input", () => this.#updateBox());
+    box.addEventListener("input", () => (this.opening.isOpen ? this.#updateControls() : this.#updateBox()));
     document.addEventListener("keydown", (event) => {
       // An open dialog handles Escape itself.
       if (event.key === "Escape" && this.run && !event.isComposing && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.#stop();
@@ -119,8 +119,6 @@ class App {
     for (const setting of [this.inFlight, this.budget]) setting.addEventListener("change", () => this.#discardAgent());
     for (const offer of document.querySelectorAll("button[data-row]")) offer.addEventListener("click", () => this.chooser.open(/** @type {HTMLElement} */ (offer).dataset["row"]));
     for (const example of document.querySelectorAll("button[data-text]")) example.addEventListener("click", () => this.#example(String(/** @type {HTMLElement} */ (example).dataset["text"])));
-    // What stands in the box is an example: to type is to replace it.
-    box.addEventListener("focus", () => void (this.opening.isOpen && box.value === this.opening.question && box.select()));
     this.hold.addEventListener("change", () => this.place.conversation?.pace(this.#pace()));
     const site = await siteOf();
     await this.place.find(site.worker);
@@ -140,7 +138,9 @@ class App {
     this.#scheduleDraw();
     if (this.traces.length === 0) this.opening.begin();
     else this.#leaveOpening();
+    this.#updateControls();
     if (matchMedia("(pointer: fine)").matches) box.focus({ preventScroll: true });
+    box.setSelectionRange(box.value.length, box.value.length);
     document.documentElement.dataset["ready"] = "true";
     workOffline(site);
     void browsersOwn().then((own) => this.chooser.know({ own }));
@@ -148,7 +148,6 @@ class App {
 
   /** The page shows its own runs from now on. */
   #leaveOpening() {
-    if (this.box.value === this.opening.question) this.box.value = "";
     this.opening.end();
     this.inspector.source = this.events;
   }
@@ -322,7 +321,6 @@ class App {
     for (const id of ["welcome", "start"]) byId(id, HTMLElement).hidden = false;
     delete document.documentElement.dataset["asked"];
     this.opening.begin();
-    this.box.value ||= this.opening.question;
     this.#updateControls();
     this.box.focus({ preventScroll: true });
   }
@@ -584,11 +582,11 @@ class App {
     composer.dataset["mode"] = isRunning ? "running" : "idle";
     byId("box-label", HTMLElement).textContent = isRunning ? "Steer the run" : "Your message";
     this.box.placeholder = isRunning ? "Change your mind" : "Ask something";
-    buttons.send.textContent = isRunning ? "Steer" : "Send";
+    buttons.send.textContent = isRunning ? "Steer" : this.opening.isOffered ? "Run it" : "Send";
     buttons.followUp.hidden = buttons.stop.hidden = !isRunning;
     buttons.reset.disabled = this.traces.length === 0;
     this.place.fix(this.isRunWaiting || isOnDevice(rowOf(this.chooser.choice.row)));
-    byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : "Enter sends, Shift+Enter begins a new line.";
+    byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : this.opening.isOffered ? "Enter runs it live." : "Enter sends, Shift+Enter begins a new line.";
     const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice).replace(/\. Nothing else.*/, ".")}`;
     byId("hint-who", HTMLElement).textContent = isRunning ? "" : this.place.isElsewhere ? `${who} The loop runs in a Worker on this machine; this page listens.` : who;
     this.#suggest(isRunning);
@@ -640,6 +638,7 @@ class App {
     const wasAtEnd = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
     const changed = this.conversation.draw(now);
     if (changed && wasAtEnd) this.#scrollToEnd();
+    if (this.opening.isOpen) return;
     const trace = this.traces.at(-1);
     byId("elapsed", HTMLElement).textContent = trace ? duration(trace.endedAt ?? now - trace.startedAt) : "";
   }

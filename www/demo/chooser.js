@@ -65,8 +65,8 @@ export class Chooser {
     note("small", weights ? `${weights.name}${size}, fetched once; or a file of yours.` : "A GGUF file of yours, run by llama.cpp.");
     byId("file-label", HTMLElement).textContent = weights ? "Or a GGUF file of yours" : "A GGUF file of yours";
     byId("offer-browser", HTMLElement).hidden = browser === "";
-    byId("offer-browser-note", HTMLElement).textContent = `${browser} Nothing leaves the page.`;
-    if (weights) byId("offer-small-note", HTMLElement).textContent = `${weights.name}${size}, once. Nothing leaves the page.`;
+    byId("offer-browser-note", HTMLElement).textContent = browser;
+    if (weights) byId("offer-small-note", HTMLElement).textContent = `${weights.name}${size}, once.`;
   }
 
   /** @param {string} [id] the row to begin with, if it is not that of the choice */

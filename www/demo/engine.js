@@ -1,5 +1,5 @@
 // @ts-check
-// The one place that knows where the built package is. `cargo xtask demo` serves this folder at `/` and the
+// Where the built package is for the page. `cargo xtask demo` serves this folder at `/` and the
 // package at `/pkg/`, and puts both into one folder with `--out`; in the repository the package is built to `pkg/` at the root.
 
 /** @typedef {typeof import("../npm/index.js")} Turnwheel */
@@ -42,16 +42,4 @@ export function loadWllama() {
 export function loadInPage() {
   // @ts-ignore: built, not checked in
   return import("./pkg/entry/web.js");
-}
-
-/** @returns {Promise<Turnwheel>} */
-export function loadInNode() {
-  // @ts-ignore: built, not checked in
-  return import("../../pkg/entry/node.js");
-}
-
-/** @returns {Promise<typeof import("../npm/tape.js")>} */
-export function loadTapeInNode() {
-  // @ts-ignore: built, not checked in
-  return import("../../pkg/tape.js");
 }

@@ -8,26 +8,44 @@ import { OPENING } from "./suggestions.js";
 /** @typedef {import("../npm/inspector.js").TurnwheelInspector} Inspector */
 
 export class Opening {
-  /** @param {Inspector} inspector @param {typeof import("../npm/inspector.js").InspectorLog} InspectorLog */
-  constructor(inspector, InspectorLog) {
+  /** @param {Inspector} inspector @param {typeof import("../npm/inspector.js").InspectorLog} InspectorLog @param {HTMLTextAreaElement} box in which the question stands */
+  constructor(inspector, InspectorLog, box) {
     this.inspector = inspector;
     this.InspectorLog = InspectorLog;
-    this.question = OPENING;
+    if (this.isOffered) this.box.value = "";
     this.isOpen = false;
     this.title = byId("timeline-title", HTMLElement);
     this.button = byId("play", HTMLButtonElement);
     this.button.addEventListener("click", () => this.#toggle());
     this.isCalm = matchMedia("(prefers-reduced-motion: reduce)");
+    this.box = box;
+    /** Whether nobody has done anything in the box: then what is typed replaces the question. */
+    this.isUntouched = true;
+    const touched = () => void (this.isUntouched = false);
+    box.addEventListener("pointerdown", touched);
+    box.addEventListener("keydown", ({ key }) => void (/^(Arrow|Home|End|Backspace|Delete)/.test(key) && touched()));
+    box.addEventListener("beforeinput", ({ inputType }) => {
+      if (this.isOpen && this.isUntouched && inputType.startsWith("insert") && inputType !== "insertLineBreak" && box.value === OPENING) box.value = "";
+      touched();
+    });
     /** @type {RecordedRun | undefined} */
     this.run = undefined;
     /** @type {"playing" | "over"} */
     this.state = "over";
   }
 
+  /** Whether the question stands in the box as it was put there. */
+  get isOffered() {
+    return this.isOpen && this.box.value === OPENING;
+  }
+
   /** Plays the recorded run; for whoever wants less motion, shows it as it ended. */
   begin() {
-    this.isOpen = true;
+    this.isOpen = this.isUntouched = true;
+    this.box.value ||= OPENING;
     this.title.textContent = "A recorded run";
+    byId("elapsed", HTMLElement).textContent = "drag the slider to look inside";
+    this.inspector.setAttribute("actions", "fork");
     this.button.hidden = false;
     void this.#load().then((run) => {
       if (!this.isOpen) return;
@@ -43,6 +61,7 @@ export class Opening {
     this.isOpen = false;
     this.run?.stop();
     this.title.textContent = "Timeline";
+    this.inspector.setAttribute("actions", "search fork test");
     this.button.hidden = true;
   }
 

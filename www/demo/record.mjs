@@ -9,7 +9,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { SYSTEM_PROMPT } from "./agent.js";
-import { loadInNode, loadTapeInNode } from "./engine.js";
+import { loadInNode, loadTapeInNode } from "./engine-node.js";
 import { rehearsal } from "./rehearsal.js";
 import { OPENING } from "./suggestions.js";
 import { demoTools } from "./tools.js";
