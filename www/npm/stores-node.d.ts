@@ -1,5 +1,7 @@
 import type { Agent, AgentOptions, Checkpoint } from "./index.js";
-import type { CheckpointStore, SealKey } from "./stores.js";
+import type { Lease, LeaseStore, SealKey } from "./stores.js";
+
+export type { Lease } from "./stores.js";
 
 /**
  * The part of a pool of PostgreSQL connections that is used: `pg`, `postgres` with a wrapper, PGlite, …
@@ -36,38 +38,13 @@ export interface StoreOptions {
 }
 
 /**
- * An agent that belongs to this process for a while. It is renewed until it is released.
- *
- * @example
- * await using lease: Lease | undefined = await store.claim("chat-7");
- * if (!lease) return new Response(await store.owner("chat-7"), { status: 409 });
- */
-export interface Lease extends AsyncDisposable {
-  readonly id: string;
-  /** Higher with every claim of this id: give it to servers that can check that they are not told something old. */
-  readonly fence: number;
-  /** What was stored when it was claimed. */
-  readonly checkpoint?: Checkpoint | undefined;
-  /** Aborted when the lease is lost: before its time is over, by the clock of this process. */
-  readonly signal: AbortSignal;
-  readonly isHeld: boolean;
-  /** Stores a checkpoint and renews the lease. Rejects with the code `lost_lease` if another process may have the agent. */
-  save(checkpoint: Checkpoint): Promise<void>;
-  /** Gives the agent back at once, so that another process need not wait. */
-  release(): Promise<void>;
-  /** `openAgent` says here what is to be stored before the agent is given back. */
-  beforeRelease?(work: () => Promise<unknown> | undefined): void;
-}
-
-/**
  * A store that several processes share. `save` without a lease claims, stores and releases.
  *
  * @example
  * const store: FleetStore = sqliteStore("agents.db");
  * for (const id of await store.abandoned()) resume(await store.claim(id));
  */
-export interface FleetStore extends CheckpointStore {
-  /** Takes the agent, whether anything is stored of it or not. `undefined` if another process has it, and still has it after `waitMs`. */
+export interface FleetStore extends LeaseStore {
   claim(id: string, options?: { ttlMs?: number; waitMs?: number }): Promise<Lease | undefined>;
   /** Agents with a run in progress that no process has: theirs was killed, or gave them back in the middle. Default: 100 at most. */
   abandoned(limit?: number): Promise<string[]>;

@@ -25,13 +25,72 @@ export interface CheckpointStore {
 }
 
 /**
- * Keeps checkpoints in the browser's IndexedDB, in a database with the given name (default `turnwheel`).
+ * An agent that belongs to this process or tab for a while: until it is released, or lost. One of a process is renewed until
+ * then; one of a tab is lost when the page is left, even if it comes back.
+ *
+ * @example
+ * await using lease: Lease | undefined = await indexedDBStore().claim("chat-7");
+ * if (!lease) show("another tab has this conversation");
+ */
+export interface Lease extends AsyncDisposable {
+  readonly id: string;
+  /** Higher with every claim of this id: give it to servers that can check that they are not told something old. */
+  readonly fence: number;
+  /** What was stored when it was claimed. */
+  readonly checkpoint?: Checkpoint | undefined;
+  /** Aborted when the lease is lost; one of a process before its time is over, by the clock of this process. */
+  readonly signal: AbortSignal;
+  readonly isHeld: boolean;
+  /** Stores a checkpoint and renews the lease. Rejects with the code `lost_lease` if another process or tab may have the agent. */
+  save(checkpoint: Checkpoint): Promise<void>;
+  /** Gives the agent back at once, so that another process or tab need not wait. */
+  release(): Promise<void>;
+  /** `openAgent` says here what is to be stored before the agent is given back. */
+  beforeRelease?(work: () => Promise<unknown> | undefined): void;
+}
+
+/**
+ * A store whose agents belong to one process or tab at a time.
+ *
+ * @example
+ * const store: LeaseStore = indexedDBStore();
+ * const lease = await store.claim("chat-7", { waitMs: 1000 });
+ */
+export interface LeaseStore extends CheckpointStore {
+  /** Takes the agent, whether anything is stored of it or not. `undefined` if another has it, and still has it after `waitMs`. */
+  claim(id: string, options?: { waitMs?: number }): Promise<Lease | undefined>;
+}
+
+/**
+ * Keeps checkpoints in the browser's IndexedDB, in a database with the given name (default `turnwheel`). `claim` needs Web Locks:
+ * HTTPS or localhost. An agent that was claimed once is saved by its lease, and no more by `save`.
  *
  * @example
  * import { indexedDBStore } from "turnwheel/stores";
  * const store = indexedDBStore({ name: "my-app" });
  */
-export function indexedDBStore(options?: { name?: string }): CheckpointStore;
+export function indexedDBStore(options?: { name?: string }): LeaseStore;
+
+/**
+ * The part of a storage area of a browser extension that is used.
+ *
+ * @example
+ * const area: ExtensionStorageArea = chrome.storage.local;
+ */
+export interface ExtensionStorageArea {
+  get(keys: string[]): Promise<{ [key: string]: any }>;
+  set(items: { [key: string]: any }): Promise<void>;
+  remove(keys: string[]): Promise<void>;
+}
+
+/**
+ * Keeps agents in the storage of a browser extension, for its pages. Its quota is the area's: 10 MB for `chrome.storage.local`
+ * without the permission `unlimitedStorage`.
+ *
+ * @example
+ * const agent = await shared("chat", make, { store: extensionStore(chrome.storage.local) });
+ */
+export function extensionStore(area: ExtensionStorageArea): LeaseStore;
 
 /**
  * Keeps checkpoints in the SQLite database of a Cloudflare Durable Object. A checkpoint that is larger than a value may be is

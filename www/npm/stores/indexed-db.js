@@ -1,10 +1,16 @@
 // @ts-check
-// Checkpoints in the browser's IndexedDB.
+// Checkpoints in the browser's IndexedDB, and agents that tabs hand from one to another.
 
 import { checkNames, kindOf, misuse } from "../shared.js";
+import { Database, resultOf } from "./database.js";
+import { split, whole } from "./lease.js";
+import { claimsOf } from "./locked.js";
 import { store, WriteQueue } from "./place.js";
 
-const TABLE = "checkpoints";
+/** @import { Tables } from "./database.js" */
+/** @import { Kept, LogChange } from "./lease.js" */
+/** @import { TabShelf } from "./locked.js" */
+/** What is kept of an agent that was claimed; of its events, those above `first`. @typedef {{ fence: number, state?: string, running?: boolean, count?: number, first?: number, last?: number }} Row */
 
 /** Stores checkpoints in the browser's IndexedDB. @param {{ name?: string }} [options] */
 export function indexedDBStore(options = {}) {
@@ -13,71 +19,89 @@ export function indexedDBStore(options = {}) {
   const { name = "turnwheel" } = options;
   if (typeof name !== "string" || name === "") throw misuse(`\`name\` must be the name of a database, got ${kindOf(name)}`);
   const database = new Database(name);
-  const place = `IndexedDB \`${name}\``;
-  return store({
-    place,
-    write: (id, checkpoint) => database.transact("readwrite", (table) => table.put(checkpoint, id)),
-    read: (id) => database.transact("readonly", (table) => table.get(id)),
-    remove: (id) => database.transact("readwrite", (table) => table.delete(id)),
-  }, new WriteQueue(place));
+  const shelf = shelfOf(database);
+  const methods = store({
+    place: shelf.place,
+    write: (id, checkpoint) => database.transact("readwrite", async ({ agents, checkpoints }) => {
+      const row = await rowOf(agents, id);
+      if (row?.state !== undefined) throw misuse(`\`${id}\` is an agent that was claimed: save it by its lease, as store.claim(${JSON.stringify(id)}) gives one`);
+      await resultOf(checkpoints.put(checkpoint, id));
+    }),
+    read: async (id) => {
+      const { kept, checkpoint } = await database.transact("readonly", async (tables) => ({ kept: await keptOf(tables, id, await rowOf(tables.agents, id)), checkpoint: await resultOf(tables.checkpoints.get(id)) }));
+      return (await whole(kept, id)) ?? checkpoint;
+    },
+    remove: shelf.remove,
+  }, new WriteQueue(shelf.place));
+  return { ...methods, ...claimsOf(shelf, name) };
 }
 
-/** A database that is opened when it is needed, and again when the connection to it was lost. */
-class Database {
-  /** @param {string} name */
-  constructor(name) {
-    this.name = name;
-    /** @type {Promise<IDBDatabase> | undefined} */
-    this.connecting = undefined;
-  }
+/** @param {IDBObjectStore} agents @param {string} id @returns {Promise<Row | undefined>} */
+const rowOf = (agents, id) => resultOf(agents.get(id));
 
-  #forget() {
-    this.connecting = undefined;
-  }
+/** The rows of an id from a number on; a list comes after all numbers. @param {string} id @param {number} [from] */
+const rowsFrom = (id, from = 0) => IDBKeyRange.bound([id, from], [id, []]);
 
-  #open() {
-    if (typeof indexedDB === "undefined") throw misuse("there is no IndexedDB here; it is a browser's");
-    const request = indexedDB.open(this.name, 1);
-    request.onupgradeneeded = () => request.result.createObjectStore(TABLE);
-    const ready = promisify(request).then((database) => {
-      // Somebody wants to delete the database, or the browser closed it: the next access opens it again.
-      database.onversionchange = () => (database.close(), this.#forget());
-      database.onclose = () => this.#forget();
-      return database;
-    });
-    ready.catch(() => this.#forget());
-    return ready;
-  }
-
-  /** @template T @param {IDBTransactionMode} mode @param {(table: IDBObjectStore) => IDBRequest<T>} work */
-  async transact(mode, work) {
-    const connection = (this.connecting ??= this.#open());
-    let database = await connection;
-    const begin = () => database.transaction(TABLE, mode);
-    /** @type {IDBTransaction} */
-    let transaction;
-    try {
-      transaction = begin();
-    } catch {
-      // The connection was lost without notice, as Safari does to pages in the background.
-      if (this.connecting === connection) this.#forget();
-      database = await (this.connecting ??= this.#open());
-      transaction = begin();
-    }
-    const done = new Promise((resolve, reject) => {
-      transaction.oncomplete = resolve;
-      transaction.onabort = () => reject(transaction.error ?? new Error("the transaction was aborted"));
-    });
-    const request = work(transaction.objectStore(TABLE));
-    await done;
-    return request.result;
-  }
+/** @param {Tables} tables @param {string} id @param {Row} [row] @returns {Promise<Kept>} */
+async function keptOf({ messages }, id, row) {
+  if (row?.state === undefined) return { state: undefined, messages: [] };
+  return { state: row.state, messages: await resultOf(messages.getAll(rowsFrom(id))) };
 }
 
-/** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
-function promisify(request) {
-  return new Promise((resolve, reject) => {
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
-  });
+/** @param {Database} database @returns {TabShelf} */
+function shelfOf(database) {
+  return {
+    place: `IndexedDB \`${database.name}\``,
+    claim: (id, withLog) => database.transact("readwrite", async (tables) => {
+      const row = (await rowOf(tables.agents, id)) ?? { fence: 0 };
+      row.fence += 1;
+      const earlier = row.state === undefined ? await resultOf(tables.checkpoints.get(id)) : undefined;
+      // What was saved without a lease belongs to the lease from now on.
+      if (earlier) {
+        const { state, messages } = split(earlier);
+        Object.assign(row, { state, count: messages.length });
+        messages.forEach((json, at) => tables.messages.put(json, [id, at]));
+        tables.checkpoints.delete(id);
+      }
+      await resultOf(tables.agents.put(row, id));
+      const entries = withLog ? await resultOf(tables.events.getAll(rowsFrom(id))) : [];
+      return { ...(await keptOf(tables, id, row)), fence: row.fence, log: { first: row.first ?? Date.now() * 1000, entries } };
+    }),
+    saveLog: (id, fence, change, log) => database.transact("readwrite", async (tables) => {
+      const row = await rowOf(tables.agents, id);
+      if (row?.fence !== fence) return false;
+      if (change) {
+        const { state, isRunning, from, messages } = change;
+        const count = from + messages.length;
+        Object.assign(row, { state, running: isRunning, count });
+        if ((row.count ?? 0) > count) tables.messages.delete(rowsFrom(id, count));
+        messages.forEach((json, at) => tables.messages.put(json, [id, from + at]));
+      }
+      putLog(tables.events, id, row, log);
+      await resultOf(tables.agents.put(row, id));
+      return true;
+    }),
+    read: (id) => database.transact("readonly", async (tables) => keptOf(tables, id, await rowOf(tables.agents, id))),
+    remove: (id) => database.transact("readwrite", async ({ agents, checkpoints, messages, events }) => {
+      const row = await rowOf(agents, id);
+      checkpoints.delete(id);
+      messages.delete(rowsFrom(id));
+      events.delete(rowsFrom(id));
+      // A fence is never used again, nor is the number of an event.
+      if (row) await resultOf(agents.put({ fence: row.fence + 1, ...(row.last !== undefined && { first: row.last + 1, last: row.last + 1 }) }, id));
+    }),
+  };
+}
+
+/** @param {IDBObjectStore} events @param {string} id @param {Row} row @param {LogChange} [log] */
+function putLog(events, id, row, log) {
+  if (log) {
+    if (log.first > (row.first ?? 0)) events.delete(IDBKeyRange.bound([id, 0], [id, log.first]));
+    for (const entry of log.entries) events.put(entry, [id, entry.id]);
+    Object.assign(row, { first: log.first, last: log.last });
+  } else if (row.last !== undefined) {
+    // Without a log, what listeners have heard does not lead to what is stored now.
+    events.delete(rowsFrom(id));
+    row.first = row.last += 1;
+  }
 }

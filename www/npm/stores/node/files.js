@@ -7,7 +7,7 @@ import { kindOf, misuse } from "../../shared.js";
 import { fleetStore } from "./fleet.js";
 
 /** @import { StoreOptions } from "../../stores-node.js" */
-/** @import { Change, Kept } from "./lease.js" */
+/** @import { Change, Kept } from "../lease.js" */
 /** @typedef {{ until: number, owner: string, running: boolean }} Terms */
 
 /** How many claims that stored nothing may follow each other. */

@@ -1,13 +1,12 @@
 // @ts-check
 // A store that several processes share, over any shelf.
 
-import { kindOf, misuse, uuid } from "../../shared.js";
-import { checkSave } from "../place.js";
-import { attempt, Lease, whole } from "./lease.js";
+import { misuse, uuid } from "../../shared.js";
+import { byLease, checkId } from "../by-lease.js";
+import { attempt, Lease, whole } from "../lease.js";
 
-/** @import { Checkpoint } from "../../index.js" */
 /** @import { StoreOptions } from "../../stores-node.js" */
-/** @import { Shelf } from "./lease.js" */
+/** @import { Shelf } from "../lease.js" */
 
 const TTL_MS = 30_000;
 /** Nobody notices a shorter one. */
@@ -47,22 +46,6 @@ export function fleetStore(shelf, options = {}, more = []) {
     abandoned: (limit = 100) => attempt(shelf, "looked for in", "*", () => shelf.abandoned(limit)),
     /** @param {string} id */
     owner: (id) => (checkId(id), attempt(shelf, "looked for in", id, () => shelf.owner(id))),
-    /** @param {string} id @param {Checkpoint} checkpoint */
-    async save(id, checkpoint) {
-      checkSave("save", id, checkpoint);
-      const lease = await claim(id);
-      if (!lease) throw Object.assign(new Error(`\`${id}\` belongs to another process at present; save by its lease, or wait: claim(id, { waitMs })`), { name: "LeaseError", code: "lost_lease" });
-      await lease.save(checkpoint);
-      await lease.release();
-    },
-    /** @param {string} id */
-    load: async (id) => (checkId(id), whole(await attempt(shelf, "loaded from", id, () => shelf.read(id)), id, sealing)),
-    /** @param {string} id */
-    delete: async (id) => (checkId(id), void (await attempt(shelf, "deleted from", id, () => shelf.remove(id)))),
+    ...byLease(shelf, claim, sealing),
   };
-}
-
-/** @param {unknown} id */
-function checkId(id) {
-  if (typeof id !== "string" || id === "" || id.length > 500) throw misuse(`the id of an agent must be a text of 500 characters at most, got ${typeof id === "string" ? `one of ${id.length}` : kindOf(id)}`);
 }

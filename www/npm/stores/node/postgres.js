@@ -5,7 +5,7 @@ import { kindOf, misuse } from "../../shared.js";
 import { fleetStore } from "./fleet.js";
 
 /** @import { PoolLike, StoreOptions } from "../../stores-node.js" */
-/** @import { Shelf } from "./lease.js" */
+/** @import { Shelf } from "../lease.js" */
 
 const TTL = "clock_timestamp() + $3 * interval '1 millisecond'";
 

@@ -1,14 +1,15 @@
 // @ts-check
-// A lease: for a while an agent belongs to one process. Every claim gets a higher number, its fence, and every write names
-// it: what a process writes that lost the lease changes nothing. Where it is kept is a shelf's business.
+// A lease: for a while an agent belongs to one process, or to one tab. Every claim gets a higher number, its fence, and every
+// write names it: what is written by one that lost the lease changes nothing. Where it is kept is a shelf's business.
 
-import { AgentError, complain, isSealed, misuse, textOf } from "../../shared.js";
-import { checkSave } from "../place.js";
-import { seal, unseal } from "../seal.js";
+import { AgentError, complain, isSealed, misuse, textOf } from "../shared.js";
+import { checkSave } from "./place.js";
+import { seal, unseal } from "./seal.js";
 
-/** @import { Checkpoint } from "../../index.js" */
-/** @import { SealedCheckpoint } from "../../stores.js" */
-/** @import { StoreOptions } from "../../stores-node.js" */
+/** @import { Checkpoint } from "../index.js" */
+/** @import { SealedCheckpoint } from "../stores.js" */
+/** @import { EventLogEntry } from "../server.js" */
+/** @import { StoreOptions } from "../stores-node.js" */
 
 /**
  * What is kept of an agent: its checkpoint without the messages, and each of them.
@@ -18,13 +19,23 @@ import { seal, unseal } from "../seal.js";
  * A change of it: `messages` are those from the place `from` on, and the last ones.
  * @typedef {{ state: string, isRunning: boolean, from: number, messages: string[] }} Change
  */
+/** What is new in a log of events, and up to where it is forgotten. @typedef {{ entries: EventLogEntry[], first: number, last: number }} LogChange */
+/**
+ * Events that are stored together with the checkpoint that goes with them, where a shelf can do that.
+ * @typedef {object} Log
+ * @property {number} last the newest one
+ * @property {(upTo: number) => LogChange} take what is not stored yet, up to there
+ * @property {(change: LogChange, hasCheckpoint: boolean) => void} stored
+ */
 /**
  * Where agents are kept. Times are those of the shelf's own clock, and each method is done as a whole or not at all. `save`
  * and `renew` give false if the fence is not the newest.
  * @typedef {object} Shelf
  * @property {string} place its name in errors
+ * @property {string} [others] who else may have the agent; default: another process
  * @property {(id: string, owner: string, ttlMs: number) => Promise<(Kept & { fence: number }) | undefined>} claim
  * @property {(id: string, fence: number, ttlMs: number, change: Change) => Promise<boolean>} save
+ * @property {(id: string, fence: number, change: Change | undefined, log: LogChange) => Promise<boolean>} [saveLog] the same with what is new in a log
  * @property {(id: string, fence: number, ttlMs: number) => Promise<boolean>} renew
  * @property {(id: string, fence: number) => Promise<unknown>} release
  * @property {(id: string) => Promise<Kept | undefined>} read
@@ -32,13 +43,13 @@ import { seal, unseal } from "../seal.js";
  * @property {(id: string) => Promise<string | undefined>} owner
  * @property {(limit: number) => Promise<string[]>} abandoned
  */
-/** @typedef {{ shelf: Shelf, ttlMs: number, sealing: StoreOptions["seal"] }} Terms */
+/** @typedef {{ shelf: Pick<Shelf, "place" | "others" | "save" | "saveLog" | "renew" | "release">, ttlMs: number, sealing?: StoreOptions["seal"] }} Terms */
 
 /** A lease counts as lost here this much of its time before it is over there: what was begun must have an end. */
 const SAFETY = 0.8;
 
-/** @param {string} id @param {number} fence */
-const lostLease = (id, fence) => Object.assign(new Error(`the lease of \`${id}\` is lost (fence ${fence}): another process may have the agent now; claim it again to go on`), { name: "LeaseError", code: "lost_lease" });
+/** @param {string} message */
+export const leaseError = (message) => Object.assign(new Error(message), { name: "LeaseError", code: "lost_lease" });
 
 export class Lease {
   #terms;
@@ -48,7 +59,7 @@ export class Lease {
   #deadline = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #end;
-  /** @type {ReturnType<typeof setInterval>} */
+  /** Without one where a lease has no end. @type {ReturnType<typeof setInterval> | undefined} */
   #renewal;
   #isReleased = false;
   /** @type {Promise<void> | undefined} */
@@ -57,6 +68,8 @@ export class Lease {
   #before = [];
   /** One write after the other. @type {Promise<unknown>} */
   #last = Promise.resolve();
+  /** Is stored together with every checkpoint. @type {Log | undefined} */
+  log;
 
   /** @param {Terms} terms @param {string} id @param {number} fence @param {string[]} stored @param {Checkpoint | undefined} checkpoint @param {number} since when it was asked for */
   constructor(terms, id, fence, stored, checkpoint, since) {
@@ -67,20 +80,38 @@ export class Lease {
     this.checkpoint = checkpoint;
     this.signal = this.#controller.signal;
     this.#prolong(since);
+    if (terms.ttlMs === Infinity) return;
     this.#renewal = setInterval(() => void this.#renew(), terms.ttlMs / 3);
     /** @type {any} */ (this.#renewal).unref?.();
   }
 
   /** Whether the lease holds, by the clock of this process: one that was stopped for long learns it here. */
   get isHeld() {
-    if (!this.#isReleased && !this.signal.aborted && performance.now() >= this.#deadline) this.#lose();
+    if (!this.#isReleased && !this.signal.aborted && performance.now() >= this.#deadline) this.lose();
     return !this.#isReleased && !this.signal.aborted;
   }
 
   /** Stores a checkpoint, and renews the lease. @param {Checkpoint} checkpoint @returns {Promise<void>} */
   save(checkpoint) {
     checkSave("save", this.id, checkpoint);
-    const saved = this.#last.then(() => this.#save(checkpoint));
+    return this.#write(checkpoint);
+  }
+
+  /** Stores what is new in the log, and nothing else. @returns {Promise<void>} */
+  saveLog() {
+    return this.#write();
+  }
+
+  /** Resolves when what is being written is written, or has failed. @returns {Promise<unknown>} */
+  written() {
+    return this.#last;
+  }
+
+  /** @param {Checkpoint} [checkpoint] @returns {Promise<void>} */
+  #write(checkpoint) {
+    // A later event would not be one that the checkpoint knows.
+    const upTo = this.log?.last;
+    const saved = this.#last.then(() => this.#save(checkpoint, upTo));
     this.#last = saved.catch(() => {});
     return saved;
   }
@@ -88,6 +119,11 @@ export class Lease {
   /** `openAgent` has something to store before the agent is given back. @param {() => Promise<unknown> | undefined} work */
   beforeRelease(work) {
     this.#before.push(work);
+  }
+
+  /** Whether `openAgent` has made an agent of it. */
+  get isOpened() {
+    return this.#before.length > 0;
   }
 
   /** Gives the agent back, once what is being stored is stored. */
@@ -108,30 +144,45 @@ export class Lease {
     return this.release();
   }
 
-  /** @param {Checkpoint} checkpoint */
-  async #save(checkpoint) {
-    if (this.signal.aborted || this.#isReleased) throw lostLease(this.id, this.fence);
-    const { shelf, ttlMs, sealing } = this.#terms;
+  /** @param {Checkpoint | undefined} checkpoint @param {number | undefined} upTo */
+  async #save(checkpoint, upTo) {
+    if (this.signal.aborted || this.#isReleased) throw this.#lost();
     const since = performance.now();
+    const log = upTo === undefined ? undefined : this.log?.take(upTo);
+    const change = checkpoint && (await this.#changeOf(checkpoint));
+    const isStored = await this.#attempt("saved in", () => this.#put(change, log));
+    if (!isStored) throw this.lose();
+    if (change) this.#stored = [...this.#stored.slice(0, change.from), ...change.messages];
+    if (log) this.log?.stored(log, change !== undefined);
+    this.#prolong(since);
+  }
+
+  /** @param {Change | undefined} change @param {LogChange | undefined} log */
+  async #put(change, log) {
+    const { shelf, ttlMs } = this.#terms;
+    if (log && shelf.saveLog) return shelf.saveLog(this.id, this.fence, change, log);
+    return change ? shelf.save(this.id, this.fence, ttlMs, change) : true;
+  }
+
+  /** What a checkpoint changes in what is stored. @param {Checkpoint} checkpoint @returns {Promise<Change>} */
+  async #changeOf(checkpoint) {
+    const { sealing } = this.#terms;
     const isRunning = isInProgress(checkpoint);
     const whole = sealing && !isSealed(checkpoint) ? await seal(checkpoint, sealing.key, { context: contextOf(sealing, this.id) }) : checkpoint;
     const { state, messages } = split(whole);
     let from = 0;
     while (from < messages.length && messages[from] === this.#stored[from]) from++;
-    const isStored = await this.#attempt("saved in", () => shelf.save(this.id, this.fence, ttlMs, { state, isRunning, from, messages: messages.slice(from) }));
-    if (!isStored) throw this.#lose();
-    this.#stored = messages;
-    this.#prolong(since);
+    return { state, isRunning, from, messages: messages.slice(from) };
   }
 
   async #renew() {
     const since = performance.now();
     try {
       if (await this.#terms.shelf.renew(this.id, this.fence, this.#terms.ttlMs)) this.#prolong(since);
-      else this.#lose();
+      else this.lose();
     } catch (error) {
       // The next one may be good; if none is, the time runs out.
-      if (!this.signal.aborted) complain(`turnwheel/stores/node: the lease of \`${this.id}\` could not be renewed`, error);
+      if (!this.signal.aborted) complain(`turnwheel: the lease of \`${this.id}\` could not be renewed`, error);
     }
   }
 
@@ -139,13 +190,20 @@ export class Lease {
   #prolong(since) {
     if (this.#isReleased || this.signal.aborted) return;
     clearTimeout(this.#end);
+    if (this.#terms.ttlMs === Infinity) return void (this.#deadline = Infinity);
     this.#deadline = since + this.#terms.ttlMs * SAFETY;
     this.#end = setTimeout(() => void this.isHeld, Math.max(0, this.#deadline - performance.now()));
     /** @type {any} */ (this.#end).unref?.();
   }
 
-  #lose() {
-    const error = lostLease(this.id, this.fence);
+  #lost() {
+    const { others = "another process" } = this.#terms.shelf;
+    return leaseError(`the lease of \`${this.id}\` is lost (fence ${this.fence}): ${others} may have the agent now; claim it again to go on`);
+  }
+
+  /** The lease holds no more. */
+  lose() {
+    const error = this.#lost();
     clearInterval(this.#renewal);
     clearTimeout(this.#end);
     if (!this.#isReleased) this.#controller.abort(error);
@@ -158,7 +216,7 @@ export class Lease {
   }
 }
 
-/** Names what failed, and where. @template T @param {Shelf} shelf @param {string} what @param {string} id @param {() => Promise<T>} work */
+/** Names what failed, and where. @template T @param {{ place: string }} shelf @param {string} what @param {string} id @param {() => Promise<T>} work */
 export async function attempt({ place }, what, id, work) {
   try {
     return await work();
@@ -169,12 +227,12 @@ export async function attempt({ place }, what, id, work) {
 }
 
 /** @param {Checkpoint | SealedCheckpoint} checkpoint @returns {{ state: string, messages: string[] }} */
-function split(checkpoint) {
+export function split(checkpoint) {
   const { messages, ...rest } = /** @type {Partial<Checkpoint>} */ (checkpoint);
   return { state: JSON.stringify(rest), messages: (messages ?? []).map((message) => JSON.stringify(message)) };
 }
 
-/** What was kept, put together again, and opened if it was sealed. @param {Kept | undefined} kept @param {string} id @param {StoreOptions["seal"]} sealing @returns {Promise<Checkpoint | undefined>} */
+/** What was kept, put together again, and opened if it was sealed. @param {Kept | undefined} kept @param {string} id @param {StoreOptions["seal"]} [sealing] @returns {Promise<any>} */
 export async function whole(kept, id, sealing) {
   if (kept?.state === undefined) return;
   const state = JSON.parse(kept.state);

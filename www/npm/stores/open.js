@@ -1,11 +1,11 @@
 // @ts-check
 // An agent that belongs to a lease: restored from it, stored by it, stopped when it is lost.
 
-import { Agent } from "../../core.js";
-import { complain, kindOf, misuse } from "../../shared.js";
+import { Agent } from "../core.js";
+import { complain, kindOf, misuse } from "../shared.js";
 
-/** @import { AgentOptions, WrappedToolCall } from "../../index.js" */
-/** @import { Lease } from "../../stores-node.js" */
+/** @import { AgentOptions, WrappedToolCall } from "../index.js" */
+/** @import { Lease } from "../stores-node.js" */
 
 /** What is no reason to store anything: pieces of an answer, and what tools report. */
 const PIECES = new Set(["message_update", "tool_execution_update", "subagent_event"]);
@@ -48,7 +48,7 @@ export function openAgent(lease, options) {
     const saved = stored();
     if (event.type === "agent_end") return saved;
     saved.catch((error) => {
-      if (lease.isHeld) complain(`turnwheel/stores/node: \`${lease.id}\` could not be stored`, error);
+      if (lease.isHeld) complain(`turnwheel: \`${lease.id}\` could not be stored`, error);
     });
   }, { keep: true });
   lease.beforeRelease?.(() => next ?? current);

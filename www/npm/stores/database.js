@@ -1,0 +1,84 @@
+// @ts-check
+// A database of IndexedDB: checkpoints that were saved as a whole, and agents that are claimed, with their messages and events.
+
+import { misuse } from "../shared.js";
+
+const VERSION = 2;
+const TABLES = /** @type {const} */ (["checkpoints", "agents", "messages", "events"]);
+
+/** The tables of a transaction. @typedef {Record<typeof TABLES[number], IDBObjectStore>} Tables */
+
+/** A database that is opened when it is needed, and again when the connection to it was lost. */
+export class Database {
+  /** @param {string} name */
+  constructor(name) {
+    this.name = name;
+    /** @type {Promise<IDBDatabase> | undefined} */
+    this.connecting = undefined;
+  }
+
+  #forget() {
+    this.connecting = undefined;
+  }
+
+  #open() {
+    if (typeof indexedDB === "undefined") throw misuse("there is no IndexedDB here; it is a browser's");
+    const request = indexedDB.open(this.name, VERSION);
+    request.onupgradeneeded = () => {
+      for (const table of TABLES) if (!request.result.objectStoreNames.contains(table)) request.result.createObjectStore(table);
+    };
+    const ready = resultOf(request).then((database) => {
+      // Somebody wants to delete the database, or the browser closed it: the next access opens it again.
+      database.onversionchange = () => (database.close(), this.#forget());
+      database.onclose = () => this.#forget();
+      return database;
+    });
+    ready.catch(() => this.#forget());
+    return ready;
+  }
+
+  /**
+   * Does something as a whole or not at all. Nothing may be awaited in it but requests.
+   * @template T @param {IDBTransactionMode} mode @param {(tables: Tables) => T | Promise<T>} work @returns {Promise<T>}
+   */
+  async transact(mode, work) {
+    const connection = (this.connecting ??= this.#open());
+    let database = await connection;
+    const begin = () => database.transaction(TABLES, mode);
+    /** @type {IDBTransaction} */
+    let transaction;
+    try {
+      transaction = begin();
+    } catch {
+      // The connection was lost without notice, as Safari does to pages in the background.
+      if (this.connecting === connection) this.#forget();
+      database = await (this.connecting ??= this.#open());
+      transaction = begin();
+    }
+    const done = new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error ?? new Error("the transaction was aborted"));
+    });
+    done.catch(() => {});
+    try {
+      const result = await work(/** @type {Tables} */ (Object.fromEntries(TABLES.map((table) => [table, transaction.objectStore(table)]))));
+      await done;
+      return result;
+    } catch (error) {
+      try {
+        transaction.abort();
+      } catch {
+        // It failed by itself.
+      }
+      throw error;
+    }
+  }
+}
+
+/** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
+export function resultOf(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}

@@ -1,0 +1,138 @@
+// @ts-check
+// The `fetch` of a tab: its requests go to the tab that owns the agent, and wait as long as there is none. A body comes piece
+// by piece, as it is asked for: who asks no more is sent no more.
+
+/** @import { Asked, Head, Message } from "./messages.js" */
+/**
+ * A request and what came of it. `answered` is the epoch of the owner that has answered.
+ * @typedef {{ path: string, init: RequestInit, answered: number, resolve(response: Response): void, reject(error: unknown): void, body?: ReadableStreamDefaultController<Uint8Array> }} Call
+ */
+
+export class Asks {
+  /** @param {string} tab @param {(message: Message) => void} post @param {() => ((request: Request) => Promise<Response>) | undefined} own the owner, if it is this tab @param {() => string} id */
+  constructor(tab, post, own, id) {
+    this.tab = tab;
+    this.post = post;
+    this.own = own;
+    this.newId = id;
+    /** @type {Map<string, Call>} */
+    this.calls = new Map();
+    /** The highest epoch that was heard of. */
+    this.epoch = 0;
+    /** When the owner was last heard. */
+    this.heardAt = 0;
+    /** Called when a request begins. */
+    this.onAsk = () => {};
+  }
+
+  /** @param {string} address @param {RequestInit} init @returns {Promise<Response>} */
+  fetch(address, init) {
+    const { pathname, search } = new URL(address);
+    const path = `${pathname.slice(pathname.lastIndexOf("/") + 1)}${search}`;
+    const { signal } = init;
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const id = this.newId();
+      const call = { path, init, answered: 0, resolve, reject };
+      this.calls.set(id, call);
+      signal?.addEventListener("abort", () => this.#cancel(id, signal.reason), { once: true });
+      this.#send(id, call);
+      this.onAsk();
+    });
+  }
+
+  /** There is a new owner, or this tab has become it: what waits is asked again, and streams of the one before are over. @param {number} epoch */
+  ownerIs(epoch) {
+    if (epoch <= this.epoch) return;
+    this.epoch = epoch;
+    for (const [id, call] of [...this.calls]) {
+      if (call.answered === 0) this.#send(id, call);
+      else this.#end(id, new Error("another tab has the agent now"));
+    }
+  }
+
+  /** @param {Message} message @returns {boolean} whether it is from the owner of now */
+  take(message) {
+    if (!("epoch" in message) || message.epoch < this.epoch) return false;
+    this.heardAt = performance.now();
+    if (message.type !== "bye" && message.type !== "soon") this.ownerIs(message.epoch);
+    if (!("id" in message)) return true;
+    const call = this.calls.get(message.id);
+    if (message.type === "head" && call?.answered === 0) this.#takeHead(message, call);
+    else if (message.type === "piece" && call?.answered === message.epoch) call.body?.enqueue(message.bytes);
+    else if (message.type === "end" && call?.answered === message.epoch) this.#end(message.id);
+    return true;
+  }
+
+  /** The page goes, perhaps to come back: nothing more comes of what was answered. */
+  pause() {
+    for (const [id, { answered }] of [...this.calls]) if (answered !== 0) this.#end(id, new Error("the page was put to sleep"));
+  }
+
+  /** Nobody will answer. @param {unknown} error */
+  fail(error) {
+    for (const [id, call] of [...this.calls]) {
+      call.reject(error);
+      this.#end(id, error);
+    }
+  }
+
+  /** Asks again, what was not answered: there may have been nobody to hear it. */
+  repeat() {
+    for (const [id, call] of this.calls) if (call.answered === 0) this.#send(id, call);
+  }
+
+  /** @param {string} id @param {Call} call */
+  #send(id, { path, init, resolve, reject }) {
+    const own = this.own();
+    if (own) {
+      this.calls.delete(id);
+      return void own(requestOf({ method: init.method === "POST" ? "POST" : "GET", path, body: init.body, signal: init.signal })).then(resolve, reject);
+    }
+    const body = typeof init.body === "string" ? init.body : undefined;
+    /** @type {Asked} */
+    const message = { v: 1, type: "request", id, from: this.tab, method: init.method === "POST" ? "POST" : "GET", path, ...(body !== undefined && { body }) };
+    this.post(message);
+  }
+
+  /** @param {Head} head @param {Call} call */
+  #takeHead({ id, epoch, status, headers, body }, call) {
+    call.answered = epoch;
+    if (body !== undefined) {
+      this.calls.delete(id);
+      return call.resolve(new Response(status === 204 ? null : body, { status, headers }));
+    }
+    const stream = new ReadableStream({
+      start: (controller) => void (call.body = controller),
+      pull: () => this.post({ v: 1, type: "more", id, from: this.tab }),
+      cancel: () => this.#cancel(id),
+    }, { highWaterMark: 0 });
+    call.resolve(new Response(stream, { status, headers }));
+  }
+
+  /** @param {string} id @param {unknown} [reason] */
+  #cancel(id, reason) {
+    const call = this.calls.get(id);
+    if (!call) return;
+    this.post({ v: 1, type: "cancel", id, from: this.tab });
+    call.reject(reason);
+    this.#end(id, reason);
+  }
+
+  /** @param {string} id @param {unknown} [error] */
+  #end(id, error) {
+    const { body } = this.calls.get(id) ?? {};
+    this.calls.delete(id);
+    try {
+      if (error === undefined) body?.close();
+      else body?.error(error);
+    } catch {
+      // Whoever read it has left.
+    }
+  }
+}
+
+/** The request as the owner gets it: from this machine, for that is where it comes from. @param {{ method: "GET" | "POST", path: string, body?: BodyInit | null | undefined, signal?: AbortSignal | null | undefined }} asked */
+export function requestOf({ method, path, body, signal }) {
+  return new Request(`http://localhost/${path}`, { method, ...(method === "POST" && { body: body ?? "", headers: { "content-type": "application/json" } }), ...(signal && { signal }) });
+}

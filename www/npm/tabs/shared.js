@@ -1,0 +1,91 @@
+// @ts-check
+// One agent in all tabs: in each of them a RemoteAgent, whose requests go to the tab that owns the agent.
+
+import { RemoteAgent } from "../remote/agent.js";
+import { checkFunctions, checkNames, complain, kindOf, misuse, numbersWithDefaults } from "../shared.js";
+import { indexedDBStore } from "../stores/indexed-db.js";
+import { CLAIMS } from "../stores/locked.js";
+import { hasLocks } from "../stores/locks.js";
+import { Tab } from "./tab.js";
+
+/** @import { Claims } from "../stores/locked.js" */
+/** @import { MakeAgent, SharedOptions } from "../tabs.js" */
+/** @import { TabOptions } from "./tab.js" */
+
+const RULES = ["authorize", "customMessages", "runOptions", "answers"];
+const OPTIONS = ["store", "stealMs", "onRole", "onError", "worker", "limits", ...RULES];
+const LIMITS = { events: 2_000, logBytes: 4_000_000, messageBytes: 1_000_000, waiting: 64 };
+const STEAL_MS = 10_000;
+/** A new owner is there in a moment, and until then a request waits. */
+const RECONNECTS = { maxAttempts: Infinity, initialMs: 20, maxMs: 1000 };
+
+const DISPOSE = Symbol.dispose ?? Symbol.for("Symbol.dispose");
+
+/** The agent of all tabs, as this one sees it. */
+export class SharedAgent extends RemoteAgent {
+  /** @type {Tab} */ #tab;
+
+  /** @param {Tab} tab @param {(error: unknown) => void} onError */
+  constructor(tab, onError) {
+    super({ url: "http://localhost", fetch: (address, init) => tab.asks.fetch(String(address), init ?? {}), reconnects: RECONNECTS, onError });
+    this.#tab = tab;
+  }
+
+  /** @returns {import("../tabs.js").TabRole} */
+  get role() {
+    return this.#tab.role ?? "follower";
+  }
+
+  handOver() {
+    return this.#tab.handOver();
+  }
+
+  [DISPOSE]() {
+    this.#leave().catch((error) => complain("turnwheel/tabs: what was not stored is lost", error));
+  }
+
+  [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+    return this.#leave();
+  }
+
+  async #leave() {
+    /** @type {any} */ (RemoteAgent.prototype)[DISPOSE].call(this);
+    await this.#tab.close();
+  }
+}
+
+/** @param {string} id @param {MakeAgent} make @param {SharedOptions} [options] */
+export async function shared(id, make, options = {}) {
+  const tab = new Tab(read(id, make, options));
+  const agent = new SharedAgent(tab, tab.options.onError);
+  try {
+    await tab.begin();
+    return agent;
+  } catch (error) {
+    agent[DISPOSE]();
+    throw error;
+  }
+}
+
+/** @param {string} id @param {MakeAgent} make @param {SharedOptions} options @returns {TabOptions} */
+function read(id, make, options) {
+  if (typeof id !== "string" || id === "" || id.length > 500) throw misuse(`the id of a shared agent must be a text of 500 characters at most, got ${typeof id === "string" ? `one of ${id.length}` : kindOf(id)}`);
+  if (typeof make !== "function") throw misuse(`shared(id, make) takes a function that makes the agent, such as (lease) => openAgent(lease, { model }), got ${kindOf(make)}`);
+  checkNames("unknown option", options, OPTIONS);
+  checkFunctions(options, ["onRole", "onError", "worker", "authorize"]);
+  const { stealMs = STEAL_MS, onRole = () => {}, onError = (error) => complain("turnwheel/tabs:", error), worker } = options;
+  if (stealMs !== false && !(stealMs >= 100)) throw misuse(`\`stealMs\` must be false, or a number of milliseconds from 100 on, got ${kindOf(stealMs)}`);
+  const { waiting, messageBytes, events, logBytes } = numbersWithDefaults("limits", options.limits, LIMITS);
+  const rules = Object.fromEntries(RULES.flatMap((name) => (name in options ? [[name, /** @type {Record<string, unknown>} */ (options)[name]]] : [])));
+  const handler = { ...rules, limits: { bodyBytes: messageBytes, events, logBytes } };
+  return { id, make, claims: claimsOf(options.store), handler, waiting, messageBytes, stealMs: stealMs === false ? Infinity : stealMs, worker, onRole, onError };
+}
+
+/** Where tabs can agree on one owner; nothing where they cannot. @param {unknown} store @returns {Claims | undefined} */
+function claimsOf(store) {
+  const given = store === undefined ? undefined : /** @type {{ [CLAIMS]?: Claims }} */ (store)?.[CLAIMS];
+  if (store !== undefined && !given) throw misuse(`\`store\` must be what indexedDBStore() or extensionStore(area) gives, got ${kindOf(store)}`);
+  if (!hasLocks() || typeof BroadcastChannel === "undefined") return;
+  if (given) return given;
+  return typeof indexedDB === "undefined" ? undefined : indexedDBStore()[CLAIMS];
+}

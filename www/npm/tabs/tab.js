@@ -1,0 +1,287 @@
+// @ts-check
+// One of the tabs that share an agent: it owns the agent, or follows the tab that does. Every tab waits for the lock of the
+// agent, so when the owner goes, the next one has it at once.
+
+import { abortController, complain, misuse, uuid } from "../shared.js";
+import { hold, onLeave } from "../stores/locks.js";
+import { Answers } from "./answers.js";
+import { Asks } from "./asks.js";
+import { Channels } from "./channel.js";
+import { Watch } from "./watch.js";
+
+/** @import { AgentHandlerOptions } from "../server.js" */
+/** @import { Claimed, Claims } from "../stores/locked.js" */
+/** @import { How } from "../stores/locks.js" */
+/** @import { MakeAgent, TabRole } from "../tabs.js" */
+/** @import { Message } from "./messages.js" */
+/** @import { Owned } from "./owner.js" */
+/**
+ * @typedef {object} TabOptions
+ * @property {string} id
+ * @property {MakeAgent} make
+ * @property {Claims | undefined} claims where the agent is kept; none where tabs cannot share one
+ * @property {AgentHandlerOptions} handler
+ * @property {number} waiting
+ * @property {number} messageBytes
+ * @property {number} stealMs
+ * @property {(() => SharedWorker) | undefined} worker
+ * @property {(role: TabRole, info: { tookMs: number }) => void} onRole
+ * @property {(error: unknown) => void} onError
+ */
+
+/** How long a tab waits before it tries again to own an agent that could not be made; doubled each time. */
+const RETRY_MS = 1000;
+const MAX_RETRY_MS = 30_000;
+/** A worker that has not answered by then is taken for one that does not run. */
+const WORKER_MS = 10_000;
+
+export class Tab {
+  /** @param {TabOptions} options */
+  constructor(options) {
+    this.options = options;
+    this.tab = uuid();
+    /** @type {TabRole | undefined} */
+    this.role = undefined;
+    /** @type {(Owned & { answers: Answers }) | undefined} */
+    this.owned = undefined;
+    this.isGone = false;
+    this.isAway = false;
+    this.failures = 0;
+    /** Ends the wait for the lock. @type {AbortController | undefined} */
+    this.waiting = undefined;
+    /** When the owner said that it leaves. */
+    this.leftAt = 0;
+    /** While this tab makes the agent. @type {Claimed["lease"] | undefined} */
+    this.making = undefined;
+    /** What belongs to the owner, which is loaded meanwhile. */
+    this.ownerHalf = import("./owner.js");
+    this.ownerHalf.catch(() => {});
+    const name = options.claims?.lockOf(options.id) ?? options.id;
+    this.channels = new Channels(name, this.tab, options.messageBytes, (message) => this.#take(message));
+    this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.handler, uuid);
+    this.watch = new Watch(this.asks, options.stealMs, () => this.#ping(), () => void this.#steal(name));
+    /** @type {{ resolve(): void, reject(error: unknown): void }} */
+    let settled = { resolve() {}, reject() {} };
+    /** Resolves when it is known whether this tab owns the agent. @type {Promise<void>} */
+    this.settled = new Promise((resolve, reject) => (settled = { resolve, reject }));
+    this.settle = settled.resolve;
+    this.refuse = settled.reject;
+    this.settled.catch(() => {});
+    this.stopListening = () => {};
+  }
+
+  /** Begins; resolves when it is known who owns the agent. */
+  async begin() {
+    const { claims, id } = this.options;
+    if (!claims) {
+      const { alone } = await this.ownerHalf;
+      await this.#own(alone(id), "alone");
+      return;
+    }
+    const stopLeaving = onLeave(() => this.#leave());
+    const back = (/** @type {Event} */ event) => {
+      if (event.type === "resume" || /** @type {PageTransitionEvent} */ (event).persisted) this.#join();
+    };
+    globalThis.addEventListener?.("pageshow", back);
+    globalThis.document?.addEventListener("resume", back);
+    this.stopListening = () => {
+      stopLeaving();
+      globalThis.removeEventListener?.("pageshow", back);
+      globalThis.document?.removeEventListener("resume", back);
+    };
+    this.#enter();
+    await this.settled;
+  }
+
+  #enter() {
+    this.channels.join();
+    this.#ping();
+    this.watch.start();
+    if (this.options.worker) void this.#followWorker(this.options.worker);
+    else void this.#wait();
+  }
+
+  /** The page came back. */
+  #join() {
+    if (!this.isAway || this.isGone) return;
+    this.isAway = false;
+    this.#enter();
+    this.asks.repeat();
+  }
+
+  /** The page goes, perhaps to come back: another tab must not wait for it. */
+  #leave() {
+    if (this.isAway || this.isGone) return;
+    this.isAway = true;
+    this.waiting?.abort();
+    this.owned?.lease.lose();
+    this.#stepDown();
+    this.channels.leave();
+    this.watch.stop();
+    this.asks.pause();
+  }
+
+  /** @param {TabRole} role @param {number} tookMs */
+  #setRole(role, tookMs = 0) {
+    this.settle();
+    if (this.role === role) return;
+    this.role = role;
+    try {
+      this.options.onRole(role, { tookMs });
+    } catch (error) {
+      complain("turnwheel/tabs: onRole threw", error);
+    }
+  }
+
+  #ping() {
+    this.channels.post({ v: 1, type: "ping", from: this.tab });
+  }
+
+  /** @param {Message} message */
+  #take(message) {
+    if (!("epoch" in message)) {
+      if (message.type === "ping" && this.making) this.channels.post({ v: 1, type: "soon", epoch: this.making.fence });
+      return this.owned?.answers.take(message);
+    }
+    // Another tab has taken over while this one slept; its lease says so too, only later.
+    if (this.owned && message.epoch > this.owned.lease.fence) this.owned.lease.lose();
+    if (!this.asks.take(message)) return;
+    if (message.type === "bye") this.leftAt = performance.now();
+    else if (message.type !== "soon" && !this.owned) this.#setRole("follower");
+  }
+
+  // ---- owning
+
+  /** Waits for the lock, and owns the agent when it has it. @param {How} [how] */
+  async #wait(how) {
+    const { claims, id } = this.options;
+    this.waiting?.abort();
+    const waiting = (this.waiting = abortController());
+    const isWanted = () => !this.isAway && !this.isGone && this.waiting === waiting;
+    try {
+      await this.ownerHalf;
+      const claimed = await claims?.claim(id, how ?? { waitMs: Infinity, signal: waiting.signal });
+      if (!claimed) return;
+      if (!isWanted()) return void claimed.lease.release();
+      await this.#own(claimed, "owner");
+      this.failures = 0;
+    } catch (error) {
+      if (!this.role) return this.refuse(error);
+      this.options.onError(error);
+      this.asks.fail(error);
+      const pause = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.failures++);
+      setTimeout(() => isWanted() && void this.#wait(), pause);
+    }
+  }
+
+  /** @param {Claimed} claimed @param {TabRole} role */
+  async #own(claimed, role) {
+    const { lease } = claimed;
+    const { channels, options } = this;
+    lease.signal.addEventListener("abort", () => this.#lost(lease));
+    this.making = lease;
+    try {
+      const { own } = await this.ownerHalf;
+      const owned = await own(claimed, options.make, options.handler);
+      this.owned = { ...owned, answers: new Answers(channels, owned.handler, lease.fence, options.waiting) };
+    } catch (error) {
+      await lease.release();
+      throw error;
+    } finally {
+      this.making = undefined;
+    }
+    // Much may have happened while it was made.
+    if (this.isGone) return void this.close();
+    if (lease.signal.aborted) return this.#lost(lease);
+    channels.post({ v: 1, type: "owner", epoch: lease.fence });
+    this.asks.ownerIs(lease.fence);
+    const since = this.leftAt || claimed.at;
+    this.leftAt = 0;
+    this.#setRole(role, performance.now() - since);
+  }
+
+  /** @param {Claimed["lease"]} lease */
+  #lost(lease) {
+    if (this.owned?.lease !== lease) return;
+    this.#stepDown();
+    if (this.isAway || this.isGone) return;
+    this.#setRole("follower");
+    this.#ping();
+    void this.#wait();
+  }
+
+  /** Answers nobody any more. What the agent still says is told to nobody, and stored nowhere. */
+  #stepDown() {
+    const { owned } = this;
+    if (!owned) return;
+    this.owned = undefined;
+    owned.answers.close();
+    this.channels.post({ v: 1, type: "bye", epoch: owned.lease.fence });
+    owned.handler[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
+    owned.agent.abort("another tab has the agent now");
+  }
+
+  /** Gives the agent to the tab that has waited longest. */
+  async handOver() {
+    const { owned } = this;
+    if (!owned || this.role === "alone") return;
+    // What was told is stored, and what comes after it is not told.
+    await owned.lease.release();
+    if (this.owned !== owned) return;
+    this.#stepDown();
+    this.#setRole("follower");
+    void this.#wait();
+  }
+
+  /** @param {string} name */
+  async #steal(name) {
+    if (this.owned || this.isAway || this.isGone) return;
+    // Of several tabs that have lost patience, one takes it.
+    await navigator.locks.request(`${name}:steal`, { ifAvailable: true }, async (lock) => {
+      if (lock && this.watch.isSilent) await this.#wait({ steal: true });
+    });
+  }
+
+  // ---- an owner in a SharedWorker
+
+  /** Starts the worker that owns the agent, again whenever it is gone. If it does not run, this tab owns the agent. @param {() => SharedWorker} start */
+  async #followWorker(start) {
+    for (;;) {
+      const since = performance.now();
+      let isBroken = false;
+      try {
+        start().addEventListener("error", () => (isBroken = true));
+      } catch (error) {
+        isBroken = true;
+        this.options.onError(error);
+      }
+      for (let waited = 0; this.asks.heardAt < since && !isBroken && waited < WORKER_MS; waited += 50) {
+        if (this.isAway || this.isGone) return;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        this.#ping();
+      }
+      if (this.asks.heardAt < since) {
+        this.options.onError(misuse("the SharedWorker does not answer, so this tab owns the agent; does the worker call `shared` with the same id?"));
+        return void this.#wait();
+      }
+      this.waiting = abortController();
+      // Whoever gets the lock knows that the worker is gone.
+      const held = await hold(this.channels.name, { waitMs: Infinity, signal: this.waiting.signal });
+      held?.release();
+      if (!held || this.isAway || this.isGone) return;
+    }
+  }
+
+  // ---- the end
+
+  async close() {
+    this.isGone = true;
+    this.waiting?.abort();
+    this.watch.stop();
+    this.stopListening();
+    await this.owned?.lease.release();
+    this.#stepDown();
+    this.channels.leave();
+    this.asks.fail(misuse("the agent was disposed of"));
+  }
+}
