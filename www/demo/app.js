@@ -8,8 +8,8 @@ import { Chooser } from "./chooser.js";
 import { Conversation } from "./conversation.js";
 import { browsersOwn } from "./device.js";
 import { byId, h } from "./dom.js";
-import { eventsOf } from "./elsewhere.js";
-import { loadInPage, loadInspector, loadStores } from "./engine.js";
+import { HeardRun, eventsOf } from "./elsewhere.js";
+import { loadInPage, loadInspector, loadStores, loadTabs } from "./engine.js";
 import { Loading } from "./loading.js";
 import { Heard } from "./heard.js";
 import { Memory } from "./memory.js";
@@ -20,6 +20,7 @@ import { Place } from "./place.js";
 import { LABEL } from "./rehearsal.js";
 import { siteOf } from "./site.js";
 import { suggestionsFor } from "./suggestions.js";
+import { Together } from "./together.js";
 import { Trace, duration } from "./trace.js";
 import { UsageView } from "./usage.js";
 import { WhatIf } from "./whatif.js";
@@ -32,11 +33,19 @@ import { WhatIf } from "./whatif.js";
 /** @typedef {import("./models.js").Choice} Choice */
 
 class App {
-  /** @param {Turnwheel} turnwheel @param {Memory} memory @param {import("./engine.js").InspectorModule} inspection */
-  constructor(turnwheel, memory, { InspectorLog }) {
+  /** @param {Turnwheel} turnwheel @param {import("./engine.js").Stores} stores @param {typeof import("../npm/tabs.js")} tabs @param {import("./engine.js").InspectorModule} inspection */
+  constructor(turnwheel, stores, tabs, { InspectorLog }) {
     this.turnwheel = turnwheel;
     this.InspectorLog = InspectorLog;
-    this.memory = memory;
+    this.memory = new Memory(stores);
+    this.together = new Together(tabs, stores, {
+      options: () => agentOptions(turnwheel, this.#settings(), { pace: () => this.#pace(), rename: (title) => this.#rename(title), device: this.#device }),
+      mayContinue: (isOpen) => this.#mayContinue(isOpen),
+      onRole: (role, tookMs) => this.#showRole(role, tookMs),
+      onEvent: (event) => this.#hear(event),
+      onOther: () => void this.#forget(() => this.together.follow()),
+      onError: (error) => this.#failed(error),
+    });
     /** The recorded time while the page replays what it showed before. @type {number | undefined} */
     this.replayTime = undefined;
     this.title = document.title;
@@ -87,15 +96,16 @@ class App {
     this.traces = [];
     /** @type {AgentRun | undefined} the run in progress */
     this.run = undefined;
-    /** @type {Agent | import("../npm/remote.js").RemoteAgent | undefined} undefined: to be created again, from the last one's checkpoint */
-    this.agent = undefined;
-    /** @type {Checkpoint | undefined} */
-    this.checkpoint = undefined;
-    /** Whether a run from before the reload has not been resumed. */
-    this.isRunWaiting = false;
+    /** Who answered before the reload. @type {import("./memory.js").Who | undefined} */
+    this.who = undefined;
+    /** Lets a run from before the reload go on, while it waits for somebody to say so. @type {(() => void) | undefined} */
+    this.goOn = undefined;
+    this.onWaiting = () => {};
     this.lastPrompt = "";
     this.isStopped = false;
     this.isOver = false;
+    /** When the last event was, on the page's clock. */
+    this.heardAt = 0;
     this.isFramed = false;
     this.isCalm = matchMedia("(prefers-reduced-motion: reduce)");
   }
@@ -116,7 +126,8 @@ class App {
       if (event.key === "Escape" && this.run && !event.isComposing && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.#stop();
     });
     byId("choose-model", HTMLButtonElement).addEventListener("click", () => this.chooser.open());
-    for (const setting of [this.inFlight, this.budget]) setting.addEventListener("change", () => this.#discardAgent());
+    this.budget.addEventListener("change", () => this.#discardAgent());
+    this.inFlight.addEventListener("change", () => (this.place.isElsewhere ? this.#discardAgent() : void this.#idle().then(() => this.together.remake())));
     for (const offer of document.querySelectorAll("button[data-row]")) offer.addEventListener("click", () => this.chooser.open(/** @type {HTMLElement} */ (offer).dataset["row"]));
     for (const example of document.querySelectorAll("button[data-text]")) example.addEventListener("click", () => this.#example(String(/** @type {HTMLElement} */ (example).dataset["text"])));
     this.hold.addEventListener("change", () => this.place.conversation?.pace(this.#pace()));
@@ -169,21 +180,24 @@ class App {
   }
 
   /** @param {string} text */
-  #ask(text) {
-    if (this.isRunWaiting) this.#resume();
+  async #ask(text) {
+    if (this.goOn) this.#resume();
     if (this.run) return this.#interject(text, "steer");
     this.announcer.clear();
     let run;
     try {
-      run = this.#agent().prompt(text);
+      const agent = await this.#agentToAsk();
+      // Another tab was faster.
+      if (this.run) return this.#interject(text, "steer");
+      run = agent.prompt(text);
     } catch (error) {
       this.conversation.addPrompt(text);
       return this.#failed(error);
     }
     this.memory.note({ at: this.#now(), said: text });
-    if (this.place.conversation) this.#save();
     this.#begin(text);
     this.#run(run);
+    this.#save();
   }
 
   /** Shows a message and the start of a run. @param {string} text */
@@ -201,7 +215,8 @@ class App {
 
   /** Shows an event. @param {import("../npm/index.js").AgentEvent} event */
   #showEvent(event) {
-    this.traces.at(-1)?.push(event, this.#now());
+    this.heardAt = this.#now();
+    this.traces.at(-1)?.push(event, this.heardAt);
     if (event.type === "turn_start" && this.replayTime === undefined && this.agent) this.heard.read(this.agent.messages);
     this.events.push(event, { at: this.#time(), messages: this.heard.push(event) });
     this.conversation.push(event);
@@ -237,8 +252,11 @@ class App {
     const trace = /** @type {Trace} */ (this.traces.at(-1));
     try {
       for await (const event of run) {
+        // What is heard late was said when it was said.
+        this.replayTime = run instanceof HeardRun && run.isBehind ? ("at" in event ? event.at - performance.timeOrigin : this.heardAt) : undefined;
         this.#showEvent(event);
         this.memory.note({ at: this.#now(), event });
+        this.replayTime = undefined;
         // The Worker replays what it has sent, so only the end must not be missed.
         if (!this.place.conversation || event.type === "agent_end") this.#save();
         this.#scheduleDraw();
@@ -259,7 +277,8 @@ class App {
 
   /** Sends a message into the current run. @param {string} text @param {"steer" | "follow_up"} kind */
   #interject(text, kind) {
-    const agent = this.#agent();
+    const { agent } = this;
+    if (!agent) return;
     this.lastPrompt = text;
     const message = this.conversation.addMessage(text, kind);
     const number = this.memory.shown.length;
@@ -304,13 +323,15 @@ class App {
 
   async #reset() {
     this.#stop();
+    await this.#forget(() => this.together.begin());
+  }
+
+  /** Shows nothing of this conversation any more, and another one. @param {() => Promise<unknown>} another */
+  async #forget(another) {
+    if (this.run instanceof HeardRun) this.run.end({ stopReason: "aborted" });
     await this.#idle();
-    if (!this.place.conversation) this.agent?.reset();
     this.place.leave();
-    this.agent = undefined;
-    this.checkpoint = undefined;
-    this.history = undefined;
-    this.isRunWaiting = false;
+    this.history = this.goOn = undefined;
     document.title = this.title;
     await this.memory.forget();
     this.conversation.clear();
@@ -323,16 +344,30 @@ class App {
     this.opening.begin();
     this.#updateControls();
     this.box.focus({ preventScroll: true });
+    await another();
+    this.together.listen();
+    this.#updateControls();
   }
 
-  /** Returns the agent of this conversation, on this page or in the Worker. */
-  #agent() {
-    if (this.agent) return this.agent;
-    const settings = this.#settings();
-    const messages = () => this.history ?? (this.checkpoint ? this.#agentHere(settings).messages : []);
-    this.agent = this.place.begin({ settings, messages, hold: this.#pace() }, (error) => this.#failed(error)) ?? this.#agentHere(settings);
-    this.checkpoint = this.history = undefined;
-    return this.agent;
+  /** The agent of this conversation, in this page's tabs or in the Worker. */
+  get agent() {
+    return this.place.conversation?.agent ?? this.together.agent;
+  }
+
+  /** The same, once it is there to be asked. */
+  async #agentToAsk() {
+    if (this.place.isElsewhere) {
+      const messages = () => this.history ?? this.together.agent?.messages ?? [];
+      const agent = this.place.conversation?.agent ?? this.place.begin({ settings: this.#settings(), messages, hold: this.#pace() }, (error) => this.#failed(error));
+      this.history = undefined;
+      if (agent) return agent;
+    }
+    const { history } = this;
+    this.history = undefined;
+    if (!history && this.together.agent) return this.together.agent;
+    const agent = await (history ? this.together.begin(history) : this.together.join());
+    this.together.listen();
+    return agent;
   }
 
   #settings() {
@@ -342,14 +377,6 @@ class App {
   /** The model of this page that is chosen, if one is. */
   get #device() {
     return this.loading.of(this.chooser.choice.row);
-  }
-
-  /** Creates an agent on this page. @param {import("./agent.js").Settings} settings */
-  #agentHere(settings) {
-    const { Agent } = this.turnwheel;
-    const options = agentOptions(this.turnwheel, settings, { pace: () => this.#pace(), rename: (title) => this.#rename(title), device: this.#device });
-    if (this.history) return new Agent({ ...options, messages: [...this.history] });
-    return this.checkpoint ? Agent.restore(this.checkpoint, options) : new Agent(options);
   }
 
   /** How a run that is lived again goes on: as it is set now, or with another model. What it would do to the page, it does not do. */
@@ -377,8 +404,8 @@ class App {
 
   /** @param {string} callId @param {boolean} isAllowed */
   #decide(callId, isAllowed) {
-    if (this.isRunWaiting) this.#resume();
-    // A Worker reports a failure later.
+    if (this.goOn) this.#resume();
+    // A failure is reported later.
     const resolve = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId) : { action: "reject", reason: "The person refused it." });
     resolve().catch((error) => this.#failed(error));
     this.box.focus({ preventScroll: true });
@@ -389,7 +416,7 @@ class App {
    * @param {string} id @param {import("../npm/index.js").Answer} answer @param {string} [callId]
    */
   #answer(id, answer, callId) {
-    if (this.isRunWaiting) this.#resume();
+    if (this.goOn) this.#resume();
     // A Worker cannot rename this page, so the page does it.
     const asked = this.place.conversation && callId ? this.agent?.pendingQuestions.find((question) => question.id === id) : undefined;
     const title = typeof answer === "object" && "content" in answer ? /** @type {any} */ (answer.content)?.title : undefined;
@@ -412,28 +439,103 @@ class App {
     return { action: "result", content: `The page is called “${title}” now.` };
   }
 
-  /** Stores what is shown, and the state of the agent. */
+  /** Stores what is shown: in the tab that owns the agent, or wherever a Worker has it. */
   #save() {
-    const { agent } = this;
-    if (!agent) return;
-    // For a conversation in the Worker, the page stores what it needs to continue without it.
-    const checkpoint = "checkpoint" in agent ? agent.checkpoint() : new this.turnwheel.Agent({ model: this.turnwheel.scripted([]), messages: [...agent.messages] }).checkpoint();
-    this.memory.save(checkpoint, this.chooser.choice, this.place.conversation?.id);
+    const { agent, place, together } = this;
+    if (!agent || (!place.conversation && together.isFollower)) return;
+    // Whoever has no other store of its history can continue without it.
+    const needsHistory = place.conversation !== undefined || together.agent?.role === "alone";
+    const messages = needsHistory ? [...agent.messages] : [];
+    const checkpoint = new this.turnwheel.Agent({ model: this.turnwheel.scripted([]), messages }).checkpoint();
+    this.memory.save(checkpoint, this.chooser.choice, place.conversation?.id);
   }
 
-  /** Shows what the page showed before it was reloaded, and continues. */
+  /** Shows what the page showed before it was reloaded, or what another tab shows, and continues. */
   async #recall() {
     const found = await this.memory.recall(performance.now());
-    if (!found) return;
-    if (found.conversation) return this.#recallElsewhere(found.conversation, found);
+    if (found?.conversation) return this.#recallElsewhere(found.conversation, found);
+    if (found && !found.who) throw new Error("another version of this page stored it");
+    this.who = found?.who;
+    const waiting = new Promise((resolve) => (this.onWaiting = () => resolve(undefined)));
+    const joined = this.together.join(found && this.#messagesOf(found.checkpoint)).then(() => this.#showTogether());
+    // The rest of the page does not wait for somebody to say that a run may go on.
+    await Promise.race([joined, waiting]);
+    joined.catch((error) => this.#failed(error));
+  }
+
+  /** @param {Checkpoint} checkpoint */
+  #messagesOf(checkpoint) {
+    return this.turnwheel.Agent.restore(checkpoint, { model: this.turnwheel.scripted([]) }).messages;
+  }
+
+  /** Shows the conversation of all tabs, and from then on what happens. */
+  #showTogether() {
+    const { memory, together } = this;
+    this.who = undefined;
+    this.#clear();
+    const isOpen = memory.forgetOpenRun();
     this.#replay();
-    this.checkpoint = found.checkpoint;
-    this.isRunWaiting = this.traces.at(-1)?.stopReason === undefined;
-    const { row, model } = this.chooser.choice;
-    if (this.isRunWaiting && row === found.who.row && model === found.who.model) this.#resume();
-    else if (this.isRunWaiting) this.#askBeforeResuming(found.who);
+    // The end of the run came while no tab was there to show it.
+    if (isOpen && together.agent && !together.agent.isRunning) this.#showMissed(together.agent.messages);
+    together.listen();
     this.conversation.draw(performance.now());
     this.#scrollToEnd();
+  }
+
+  #clear() {
+    this.conversation.clear();
+    this.traces = [];
+    this.events = new this.InspectorLog();
+    this.heard = new Heard();
+    this.usage.clear();
+    if (!this.opening.isOpen) this.inspector.source = this.events;
+  }
+
+  /**
+   * Keys are not stored, so the model that began a run may not be available when it could go on: somebody has to say so.
+   * @param {boolean} isOpen whether a run is in progress
+   */
+  async #mayContinue(isOpen) {
+    const { who } = this;
+    const { row, model } = this.chooser.choice;
+    if (!isOpen || !who || (row === who.row && model === who.model)) return;
+    this.#replay();
+    await new Promise((resolve) => {
+      this.goOn = () => resolve(undefined);
+      this.#askBeforeResuming(who);
+      this.conversation.draw(performance.now());
+      this.onWaiting();
+    });
+  }
+
+  /** Something happened to the agent that all tabs share. @param {import("../npm/index.js").AgentEvent} event */
+  #hear(event) {
+    if (this.run instanceof HeardRun) return this.run.push(event);
+    // The run of this tab is listened to as a run.
+    if (event.type !== "agent_start" || this.run || !this.together.agent) return;
+    const run = new HeardRun(this.together.agent);
+    run.push(event);
+    if (!this.memory.isOpen) {
+      const said = this.together.agent.messages.findLast(({ role }) => role === "user");
+      const text = said?.role === "user" ? said.content.map((block) => (block.type === "text" ? block.text : "")).join("") : "";
+      this.memory.note({ at: this.#now(), said: text });
+      this.#begin(text);
+    }
+    this.#run(run);
+  }
+
+  /** @param {import("../npm/tabs.js").TabRole} role @param {number} tookMs */
+  #showRole(role, tookMs) {
+    const before = document.documentElement.dataset["role"];
+    document.documentElement.dataset["role"] = role;
+    const text = role === "follower" ? "Another tab runs this conversation. This one shows it, and may speak." : role === "owner" && before === "follower" ? `The other tab has left: this one took over in ${Math.round(tookMs)} ms.` : "";
+    const note = byId("role", HTMLElement);
+    note.textContent = text;
+    note.hidden = text === "";
+    this.conversation.howResumed = before === "follower" ? "The other tab was closed and this one took over" : "The page was reloaded";
+    if (text) this.announcer.say(text);
+    this.#updateControls();
+    this.#save();
   }
 
   /** Shows the stored conversation again. */
@@ -480,17 +582,17 @@ class App {
   async #recallElsewhere(id, { checkpoint, who }) {
     const isOpen = this.memory.forgetOpenRun();
     this.#replay();
-    this.checkpoint = checkpoint;
     const restored = await this.place.comeBack(id);
     if (restored) {
-      this.agent = restored.agent;
-      this.checkpoint = undefined;
       if (restored.agent.isRunning) this.#run(restored.run);
       else {
         restored.run.leave();
         if (isOpen) this.#showMissed(restored.agent.messages);
       }
-    } else if (isOpen) this.#showLostRun();
+    } else {
+      this.history = this.#messagesOf(checkpoint);
+      if (isOpen) this.#showLostRun();
+    }
     const { row, model } = this.chooser.choice;
     // Keys are not stored, so the model chosen now answers next.
     if (this.agent && !(row === who.row && model === who.model)) this.#discardAgent();
@@ -519,15 +621,11 @@ class App {
     this.conversation.showFailure({ title: "The Worker was started anew.", advice: ["It had this run in its memory. What was said before is here: the next message goes on from it."] });
   }
 
-  /** Resumes the run from before the reload. */
+  /** Lets the run from before the reload go on. */
   #resume() {
-    this.isRunWaiting = false;
-    this.log.querySelector('[data-testid="failure"]:last-child')?.remove();
-    try {
-      this.#run(this.#agent().continue());
-    } catch (error) {
-      this.#failed(error);
-    }
+    const { goOn } = this;
+    this.goOn = undefined;
+    goOn?.();
   }
 
   /**
@@ -536,21 +634,19 @@ class App {
    */
   #askBeforeResuming(who) {
     const name = nameOf({ ...who, apiKey: "" });
-    const action = h("button", { type: "button", testid: "go-on", onclick: () => void (this.isRunWaiting && this.#resume()) }, "Go on");
+    const action = h("button", { type: "button", testid: "go-on", onclick: () => this.#resume() }, "Go on");
     this.conversation.showFailure({ title: "A run waits to go on.", advice: [`It was begun with ${name}, whose key this page does not keep. Choose that model again under “Model”, or go on with the one that is chosen.`] }, undefined, action);
   }
 
-  /** The next message goes to a new agent, which continues the conversation. */
+  /** What is set holds from the next message on: for the agent of the tabs, or for a new one, which continues the conversation. */
   #discardAgent() {
     if (this.run) {
       void this.#idle().then(() => this.#discardAgent());
       return;
     }
-    const { agent } = this;
-    if (agent && "checkpoint" in agent) this.checkpoint = agent.checkpoint();
-    else if (agent) this.history = agent.messages;
+    if (!this.place.conversation) return this.together.apply();
+    this.history = this.place.conversation.agent.messages;
     this.place.leave();
-    this.agent = undefined;
   }
 
   /** @param {Choice} choice */
@@ -585,7 +681,7 @@ class App {
     buttons.send.textContent = isRunning ? "Steer" : this.opening.isOffered ? "Run it" : "Send";
     buttons.followUp.hidden = buttons.stop.hidden = !isRunning;
     buttons.reset.disabled = this.traces.length === 0;
-    this.place.fix(this.isRunWaiting || isOnDevice(rowOf(this.chooser.choice.row)));
+    this.place.fix(this.goOn !== undefined || isOnDevice(rowOf(this.chooser.choice.row)));
     byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : this.opening.isOffered ? "Enter runs it live." : "Enter sends, Shift+Enter begins a new line.";
     const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice).replace(/\. Nothing else.*/, ".")}`;
     byId("hint-who", HTMLElement).textContent = isRunning ? "" : this.place.isElsewhere ? `${who} The loop runs in a Worker on this machine; this page listens.` : who;
@@ -649,8 +745,8 @@ class App {
 }
 
 try {
-  const [turnwheel, stores, inspection] = await Promise.all([loadInPage(), loadStores(), loadInspector()]);
-  await new App(turnwheel, new Memory(stores), inspection).start();
+  const [turnwheel, stores, tabs, inspection] = await Promise.all([loadInPage(), loadStores(), loadTabs(), loadInspector()]);
+  await new App(turnwheel, stores, tabs, inspection).start();
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   byId("messages", HTMLElement).append(h("div", { class: "failure", role: "alert" }, h("strong", {}, "The package could not be loaded."),

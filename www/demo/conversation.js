@@ -29,6 +29,8 @@ export class Conversation {
     this.run = undefined;
     /** @type {Map<number, TurnView>} turns of the current run */
     this.turns = new Map();
+    /** Why a run could go on, for people. */
+    this.howResumed = "The page was reloaded";
   }
 
   /** @param {string} text */
@@ -91,7 +93,7 @@ export class Conversation {
         this.run?.end(event);
         return;
       case "run_resumed":
-        this.run?.resumed(turn);
+        this.run?.resumed(turn, this.howResumed);
         return;
       case "question_asked":
         if (event.path.length > 0) return;
@@ -176,13 +178,13 @@ class RunView {
 
   /**
    * Shows a reload. There is only one such line, at the place of the last reload.
-   * @param {TurnView | undefined} turn
+   * @param {TurnView | undefined} turn @param {string} how
    */
-  resumed(turn) {
+  resumed(turn, how) {
     this.reloads += 1;
     this.reloaded?.remove();
     const often = this.reloads === 1 ? "" : ` ${this.reloads} times`;
-    this.reloaded = (turn ?? this).note(`The page was reloaded${often}; the run goes on.`);
+    this.reloaded = (turn ?? this).note(`${how}${often}; the run goes on.`);
   }
 
   /** Asks whether the run may use more than its budget. @param {Extract<AgentEvent, { type: "question_asked" }>} event */

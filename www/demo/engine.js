@@ -12,6 +12,12 @@ export function loadStores() {
   return import("./pkg/stores.js");
 }
 
+/** @returns {Promise<typeof import("../npm/tabs.js")>} */
+export function loadTabs() {
+  // @ts-ignore: built, not checked in
+  return import("./pkg/tabs.js");
+}
+
 /** @typedef {typeof import("../npm/inspector.js")} InspectorModule */
 
 /** Defines <turnwheel-inspector>. @returns {Promise<InspectorModule>} */

@@ -35,6 +35,8 @@ export class Together {
     /** The agent itself, in the tab that owns it. @type {Agent | undefined} */
     this.own = undefined;
     this.leaveEvents = () => {};
+    /** Tells what has happened so far, and then all that happens. */
+    this.listen = () => {};
     this.channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("turnwheel-demo") : undefined;
     this.channel?.addEventListener("message", ({ data }) => void (data === HAND_OVER && this.agent?.handOver()));
     addEventListener("storage", ({ key }) => void (key === CURRENT && this.callbacks.onOther()));
@@ -65,7 +67,15 @@ export class Together {
       },
     });
     this.agent = agent;
-    this.leaveEvents = agent.subscribe(onEvent);
+    // What happens before the page is ready for it is told when it is.
+    /** @type {AgentEvent[] | undefined} */
+    let early = [];
+    this.leaveEvents = agent.subscribe((event) => (early ? void early.push(event) : onEvent(event)));
+    this.listen = () => {
+      const events = early ?? [];
+      early = undefined;
+      for (const event of events) onEvent(event);
+    };
     await agent.ready().catch(onError);
     return agent;
   }
@@ -87,7 +97,8 @@ export class Together {
     const { agent } = this;
     this.leaveEvents();
     this.agent = this.own = undefined;
-    await agent?.[Symbol.asyncDispose]?.();
+    this.listen = () => {};
+    agent?.[Symbol.dispose]?.();
   }
 
   /** Applies what is set in this tab. A tab that does not own the agent asks for it. */
@@ -108,7 +119,7 @@ export class Together {
 
 /** Whether a checkpoint has a run in it that goes on. @param {any} checkpoint */
 function isInProgress(checkpoint) {
-  return checkpoint.run !== undefined && checkpoint.run !== null;
+  return checkpoint.metadata?.turnwheel?.run !== undefined;
 }
 
 function currentId() {

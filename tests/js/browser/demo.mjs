@@ -48,6 +48,8 @@ async function check(name, body, { hold = 1, ...options } = {}) {
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("console", (message) => {
+    // What Chromium says when it is asked for a model that it does not have.
+    if (/Unable to create a text session/.test(message.text())) return;
     if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
   });
   try {
@@ -501,6 +503,74 @@ await check("what if another model had answered, also after the page was reloade
   assert.ok(await page.isVisible(by("what-if-go")));
 });
 
+/** Another tab of the same browser. @param {Page} page */
+async function secondTab(page) {
+  const other = await page.context().newPage();
+  other.setDefaultTimeout(60_000);
+  await other.goto(page.url());
+  await other.waitForSelector("html[data-ready]");
+  return other;
+}
+
+await checkPage("a second tab shows the same run, may speak, and takes it over when the first is closed", async (page) => {
+  const other = await secondTab(page);
+  assert.match(await other.innerText(by("role")), /Another tab runs this conversation/);
+  await send(page, SLOW);
+  await other.waitForSelector(card("count_primes", "running"));
+  assert.equal(await other.innerText(`${by("bubble-user")} .what`), SLOW);
+  await shot(other, "second-tab");
+  await send(other, "Also: what is 2^16?");
+  await page.waitForSelector(`${by("tool-card")}[data-tool="calculator"]`);
+  await page.close();
+  await other.waitForFunction(() => /this one took over in \d+ ms/.test(document.querySelector('[data-testid="role"]')?.textContent ?? ""));
+  await full(other);
+  await idle(other);
+  assert.match(await answer(other), /65,?536/);
+  assert.equal(await other.locator(by("run")).count(), 1, "it stayed one run");
+  await shot(other, "took-over");
+  await send(other, "What is 2+2?");
+  await other.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+  await reload(other);
+  assert.equal(await other.locator(by("run-end")).count(), 2, "what was shown is still there");
+}, { hold: 4 });
+
+await checkPage("a question is answered in either tab; starting over starts over in both", async (page) => {
+  const other = await secondTab(page);
+  await send(page, "Rename this page");
+  await page.waitForSelector(by("tool-question"));
+  await other.waitForSelector(by("tool-question"));
+  await other.fill(by("answer-title"), "Turning");
+  await other.press(by("answer-title"), "Enter");
+  await Promise.all([idle(page), idle(other)]);
+  assert.equal(await page.title(), "Turning");
+  assert.equal(await page.locator(by("tool-question")).count(), 0);
+  await other.click(by("reset"));
+  await page.waitForSelector(by("welcome"));
+  await other.waitForSelector(by("welcome"));
+  await send(page, "What is 2+2?");
+  await idle(other);
+  assert.match(await answer(other), /4/);
+  assert.equal(await other.locator(by("run")).count(), 1);
+});
+
+await check("a budget that is used up asks, and may be raised", async (page) => {
+  await full(page);
+  await page.selectOption(by("budget"), "ask");
+  await send(page, TWO_PARTS);
+  await page.waitForSelector(by("budget-question"));
+  assert.match(await page.innerText(by("budget-question")), /used up: 1 of 1 turn/);
+  await accessible(page);
+  await shot(page, "budget");
+  await page.click(by("raise"));
+  await idle(page);
+  assert.match(await answer(page), /391/);
+  assert.match(await page.innerText(by("budget-note")), /of 3 turns/);
+  await page.selectOption(by("budget"), "wrap_up");
+  await send(page, "Convert 26.2 miles to km, then divide that by 4.5, and then multiply that by 3");
+  await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+  assert.match(await page.innerText(`${by("run-end")} >> nth=1`), /budget/);
+});
+
 await checkPage("what is typed is shown as text and never as markup", async (page) => {
   await full(page);
   await send(page, 'call calculator {"expression":"<img src=x onerror=alert(1)>"}');
@@ -895,7 +965,7 @@ if (inWorker) await check("a Worker that was started anew is named, and the next
 }, { hold: 4 });
 
 if (!inWorker) await check("without a Worker it cannot be chosen", async (page) => {
-  await page.route("**/worker.json", (route) => route.fulfill({ json: { url: null } }));
+  await page.route("**/site.json", (route) => route.fulfill({ json: { worker: null } }));
   await reload(page);
   assert.ok(await page.isDisabled(by("place-worker")));
   await send(page, "What is 2+2?");
