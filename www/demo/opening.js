@@ -12,7 +12,6 @@ export class Opening {
   constructor(inspector, InspectorLog, box) {
     this.inspector = inspector;
     this.InspectorLog = InspectorLog;
-    if (this.isOffered) this.box.value = "";
     this.isOpen = false;
     this.title = byId("timeline-title", HTMLElement);
     this.button = byId("play", HTMLButtonElement);
@@ -58,6 +57,7 @@ export class Opening {
   }
 
   end() {
+    if (this.isOffered) this.box.value = "";
     this.isOpen = false;
     this.run?.stop();
     this.title.textContent = "Timeline";

@@ -59,7 +59,7 @@ export class Together {
     }, {
       store: this.store,
       // The person who sits before one tab sits before all.
-      answers: ["budget"],
+      answers: ["tool", "budget", "elicitation"],
       onError,
       onRole: (role, { tookMs }) => {
         if (role === "follower") this.own = undefined;
