@@ -683,7 +683,7 @@ class App {
     buttons.reset.disabled = this.traces.length === 0;
     this.place.fix(this.goOn !== undefined || isOnDevice(rowOf(this.chooser.choice.row)));
     byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : this.opening.isOffered ? "Enter runs it live." : "Enter sends, Shift+Enter begins a new line.";
-    const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice).replace(/\. Nothing else.*/, ".")}`;
+    const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice)}`;
     byId("hint-who", HTMLElement).textContent = isRunning ? "" : this.place.isElsewhere ? `${who} The loop runs in a Worker on this machine; this page listens.` : who;
     this.#suggest(isRunning);
     this.#updateBox();

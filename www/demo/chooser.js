@@ -33,7 +33,7 @@ export class Chooser {
     /** The choice whose models were requested last. @type {Choice | undefined} */
     this.requested = undefined;
     this.remember.checked = stored() !== undefined;
-    this.rows.append(...GROUPS.map(([group, name]) => h("div", { class: "group", role: "group", "aria-label": name },
+    this.rows.append(...GROUPS.map(([group, name]) => h("div", { class: `group of-${group}`, role: "group", "aria-label": name },
       h("h3", {}, name),
       ...ROWS.filter((row) => row.group === group).map((row) => h("label", { class: "row" },
         h("input", { type: "radio", name: "row", value: row.id, testid: `row-${row.id}`, onchange: () => this.#pick(row.id) }),

@@ -33,22 +33,22 @@ export const ROWS = [
   { id: "small", group: "page", label: "A small model", note: "", wire: "device", key: "none" },
   { id: "rehearsal", group: "page", label: "Rehearsal", note: `Works everywhere, at once: ${LABEL}.`, wire: "rehearsal", key: "none" },
   {
-    id: "ollama", group: "server", label: "Ollama", note: "On this machine.", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:11434/v1", model: "qwen3:4b",
+    id: "ollama", group: "server", label: "Ollama", note: "", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:11434/v1", model: "qwen3:4b",
     start: "ollama serve", allow: (origin) => `start it with \`OLLAMA_ORIGINS=${origin}\`.`,
   },
   {
-    id: "llama.cpp", group: "server", label: "llama.cpp", note: "On this machine.", wire: "openaiCompatible", key: "optional", baseUrl: "http://localhost:8080/v1", model: "default",
+    id: "llama.cpp", group: "server", label: "llama.cpp", note: "", wire: "openaiCompatible", key: "optional", baseUrl: "http://localhost:8080/v1", model: "default",
     start: "llama-server -m MODEL.gguf --jinja", allow: () => "llama-server allows every page unless something stands before it.",
   },
   {
-    id: "lm-studio", group: "server", label: "LM Studio", note: "On this machine.", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:1234/v1", model: "qwen/qwen3-4b",
+    id: "lm-studio", group: "server", label: "LM Studio", note: "", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:1234/v1", model: "qwen/qwen3-4b",
     start: "lms server start --cors", allow: () => "switch on “Enable CORS” in its server settings.",
   },
-  { id: "own", group: "server", label: "Another address", note: "Any that speaks Chat Completions.", wire: "openaiCompatible", key: "optional", baseUrl: "", model: "" },
-  { id: "openai", group: "key", label: "OpenAI", note: "Chat Completions.", wire: "openai", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
-  { id: "openai-responses", group: "key", label: "OpenAI Responses", note: "Its newer interface.", wire: "openaiResponses", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
-  { id: "anthropic", group: "key", label: "Anthropic", note: "Messages.", wire: "anthropic", key: "required", baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
-  { id: "gemini", group: "key", label: "Gemini", note: "Of Google.", wire: "gemini", key: "required", baseUrl: "https://generativelanguage.googleapis.com/v1beta", model: "gemini-flash-latest" },
+  { id: "own", group: "server", label: "Another address", note: "", wire: "openaiCompatible", key: "optional", baseUrl: "", model: "" },
+  { id: "openai", group: "key", label: "OpenAI", note: "", wire: "openai", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
+  { id: "openai-responses", group: "key", label: "OpenAI Responses", note: "", wire: "openaiResponses", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
+  { id: "anthropic", group: "key", label: "Anthropic", note: "", wire: "anthropic", key: "required", baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
+  { id: "gemini", group: "key", label: "Gemini", note: "", wire: "gemini", key: "required", baseUrl: "https://generativelanguage.googleapis.com/v1beta", model: "gemini-flash-latest" },
 ];
 
 /** @typedef {{ pace: () => number, device?: OnDevice | undefined }} Means */
@@ -109,7 +109,7 @@ export function whatLeaves(choice) {
   if (!isRemote(row)) return "Nothing leaves this page.";
   const host = hostOf(choice.baseUrl);
   const isHere = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?$/.test(host);
-  return `What you type, and what the tools say, goes to ${host}${isHere ? ", on this machine" : ""}. Nothing else, and to nobody else.`;
+  return `What you type${row.key === "none" ? " and what the tools say" : ", what the tools say and your key"} go to ${host}${isHere ? ", on this machine," : ","} and to nobody else.`;
 }
 
 /** A name for the choice, in one line. @param {Choice} choice */
