@@ -58,6 +58,15 @@ export async function chromiumTab() {
 
 /** @param {string} program @returns {Promise<Tab>} */
 export async function firefoxTab(program) {
+  const { first, close } = await firefox(program);
+  return { ...first, close };
+}
+
+/**
+ * Firefox with any number of tabs; closing one of them leaves the others.
+ * @param {string} program @returns {Promise<{ first: Tab, tab(): Promise<Tab>, close(): Promise<void> }>}
+ */
+export async function firefox(program) {
   const profile = await mkdtemp(join(tmpdir(), "turnwheel-firefox-"));
   const quiet = ["app.update.enabled", "datareporting.policy.dataSubmissionEnabled", "network.captive-portal-service.enabled", "network.connectivity-service.enabled", "browser.aboutwelcome.enabled"];
   await writeFile(join(profile, "user.js"), [...quiet.map((name) => `user_pref("${name}", false);`), 'user_pref("network.dns.localDomains", "plain.test");', 'user_pref("remote.prefs.recommended", true);'].join("\n"));
@@ -86,8 +95,8 @@ export async function firefoxTab(program) {
   };
   await send("session.new", { capabilities: {} });
   await send("session.subscribe", { events: ["log.entryAdded"] });
-  const { contexts: [{ context }] } = await send("browsingContext.getTree", {});
-  return {
+  /** @param {string} context @returns {Tab} */
+  const tabOf = (context) => ({
     complaints,
     open: (address) => send("browsingContext.navigate", { context, url: address, wait: "complete" }),
     async run(expression) {
@@ -95,6 +104,12 @@ export async function firefoxTab(program) {
       if (exceptionDetails) throw new Error(exceptionDetails.text);
       return JSON.parse(result.value);
     },
+    close: () => send("browsingContext.close", { context }),
+  });
+  const { contexts: [{ context }] } = await send("browsingContext.getTree", {});
+  return {
+    first: tabOf(context),
+    tab: async () => tabOf((await send("browsingContext.create", { type: "tab" })).context),
     async close() {
       socket.close();
       await ended(child);

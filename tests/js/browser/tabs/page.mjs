@@ -49,12 +49,12 @@ const page = {
 
   /**
    * Shares an agent. The owner ends at the events with these numbers, the way that is told.
-   * @param {string} id @param {{ ends?: number[], how?: "navigate" | "block", approve?: boolean, options?: any }} [how]
+   * @param {string} id @param {{ ends?: number[], how?: "navigate" | "close" | "crash", approve?: boolean, options?: any }} [how]
    */
-  async join(id, { ends = [], how = "block", approve = true, options = {} } = {}) {
-    Object.assign(page, { events: [], heardAt: [], roles: [], decisions: [] });
+  async join(id, { ends = [], how = "crash", approve = true, options = {} } = {}) {
+    Object.assign(page, { events: [], heardAt: [], roles: [], decisions: [], stopReason: undefined });
     const agent = await shared(id, (lease) => openAgent(lease, optionsOf(id)), {
-      onRole: (role, { tookMs }) => void page.roles.push([role, Math.round(tookMs), Date.now()]), onError: (error) => void page.errors.push(String(error)), ...options,
+      onRole: (role, { tookMs }) => void page.roles.push([role, Math.round(tookMs), Date.now()]), onError: (error) => void (/** @type {any} */ (error)?.code !== "misuse" && page.errors.push(String(error))), ...options,
     });
     page.agent = agent;
     agent.subscribe((event) => {
@@ -70,7 +70,7 @@ const page = {
 
   /** @param {string} id */
   decide(id) {
-    page.agent.resolve(id, "approve").then(() => page.decisions.push("accepted"), (/** @type {any} */ error) => page.decisions.push(error.code));
+    Promise.resolve(page.agent.resolve(id, "approve")).then(() => page.decisions.push("accepted"), (/** @type {any} */ error) => page.decisions.push(error.code));
   },
 
   async leave() {
@@ -80,22 +80,45 @@ const page = {
 
   history: () => plain(page.agent.messages),
 
-  /** Two leases of one id, as two tabs ask for them. @param {string} id */
-  async lease(id) {
-    const lease = await indexedDBStore().claim(id);
-    Object.assign(page, { lease: lease ?? undefined });
-    return lease && { fence: lease.fence, isHeld: lease.isHeld, messages: lease.checkpoint?.messages.length };
+  /** How the run of `prompt` ended. @type {string | undefined} */
+  stopReason: undefined,
+  /** @type {any} */
+  lease: undefined,
+
+  /** Claims an agent without sharing it. @param {string} id @param {any} [options] */
+  async claim(id, options) {
+    const lease = (page.lease = await indexedDBStore().claim(id, options));
+    return lease && { fence: lease.fence, isHeld: lease.isHeld, messages: lease.checkpoint?.messages.length ?? 0 };
   },
+
+  /** Runs what was claimed, to its end or to the first question. @param {string} id */
+  async open(id) {
+    const agent = openAgent(page.lease, optionsOf(id));
+    page.agent = agent;
+    const run = agent.canContinue ? agent.continue() : agent.prompt("Go");
+    for await (const event of run) {
+      page.events.push(event);
+      if (event.type === "tool_approval_requested") page.decide(event.id);
+    }
+    return (await run).stopReason;
+  },
+
+  /** Stands still until the server answers. @param {string} id */
+  block: (id) => end(id, "stop"),
 };
 
-/** Ends this tab at once: nothing here runs after this line. @param {string} id @param {string} how */
+/** Ends this tab: it goes by itself, is closed a moment later, or stands still until it is killed. @param {string} id @param {string} how */
 function end(id, how) {
   const request = new XMLHttpRequest();
-  // The server answers when the tab is gone, so never; or at once, for one that goes by itself.
   request.open("POST", `/end/${encodeURIComponent(id)}/${tab}/${how}`, false);
   request.send();
   if (how === "navigate") location.href = "/elsewhere";
 }
 
+addEventListener("pageshow", async ({ persisted }) => {
+  if (!persisted) return;
+  await page.agent.ready();
+  await fetch(`/back/${page.agent.role}`, { method: "POST" });
+});
 Object.assign(globalThis, { page });
 document.documentElement.dataset["ready"] = "";

@@ -20,8 +20,10 @@ async function bundle(script) {
 export async function tabsSite() {
   /** How often each call ran, by the id of the agent. @type {Map<string, string[]>} */
   const ran = new Map();
-  /** Called when a tab ends, and when that was. @type {(told: { id: string, tab: string, how: string, at: number }) => void} */
+  /** Called when a tab ends, and when that was. @type {(told: { id: string, tab: string, how: string, at: number, go(): void }) => void} */
   let onEnd = () => {};
+  /** Called when a page comes back from the cache. @type {(role: string) => void} */
+  let onBack = () => {};
   const page = '<!doctype html><title>tab</title><script type="module" src="/app/page.js"></script>';
   /** @type {Record<string, [string, any]>} */
   const files = {
@@ -38,9 +40,13 @@ export async function tabsSite() {
       return void response.end("{}");
     }
     if (what === "end") {
-      onEnd({ id, tab: last, how, at: Date.now() });
-      // A tab that waits here is ended from outside.
-      return how === "navigate" ? void response.end() : undefined;
+      // A tab that gets no answer stands still.
+      if (how !== "crash" && how !== "stop") response.end();
+      return onEnd({ id, tab: last, how, at: Date.now(), go: () => response.end() });
+    }
+    if (what === "back") {
+      onBack(id);
+      return void response.end();
     }
     const [type, body] = files[path] ?? [];
     if (body === undefined) return void response.writeHead(404).end();
@@ -51,6 +57,8 @@ export async function tabsSite() {
     address: `http://127.0.0.1:${/** @type {any} */ (site.address()).port}/`, ran,
     /** @param {typeof onEnd} listener */
     onEnd: (listener) => void (onEnd = listener),
+    /** @param {typeof onBack} listener */
+    onBack: (listener) => void (onBack = listener),
     end() {
       site.closeAllConnections();
       site.close();
