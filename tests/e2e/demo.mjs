@@ -15,6 +15,8 @@ const PATIENCE_MS = 4 * 60_000;
 
 /** @type {Awaited<ReturnType<typeof servedFolder>>} */
 let site;
+/** @type {import("playwright-core").Browser | undefined} */
+let browser;
 /** @type {import("playwright-core").BrowserContext} */
 let context;
 /** @type {import("playwright-core").Page} */
@@ -26,12 +28,15 @@ const elsewhere = [];
 before(async () => {
   if (missing) return;
   site = await servedFolder(["--weights", gguf ?? weightsOf(String(python))]);
-  const browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
-  after(() => browser.close());
-  after(() => site.end());
+  browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
   context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   context.on("request", (request) => void (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(site.url) && elsewhere.push(request.url())));
   await open();
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.end();
 });
 
 async function open() {

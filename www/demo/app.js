@@ -472,14 +472,20 @@ class App {
   #showTogether() {
     const { memory, together } = this;
     this.who = undefined;
-    this.#clear();
-    const isOpen = memory.forgetOpenRun();
-    this.#replay();
+    const { isRunning } = together;
+    this.#showStored({ withOpenRun: isRunning });
     // The end of the run came while no tab was there to show it.
-    if (isOpen && together.agent && !together.agent.isRunning) this.#showMissed(together.agent.messages);
+    if (memory.isOpen && !isRunning && together.agent) this.#showMissed(together.agent.messages);
     together.listen();
     this.conversation.draw(performance.now());
     this.#scrollToEnd();
+  }
+
+  /** Shows what is stored of the conversation. @param {{ withOpenRun: boolean }} options */
+  #showStored({ withOpenRun }) {
+    this.#clear();
+    if (!withOpenRun) this.memory.forgetOpenRun();
+    this.#replay();
   }
 
   #clear() {
@@ -512,7 +518,9 @@ class App {
   #hear(event) {
     if (this.run instanceof HeardRun) return this.run.push(event);
     // The run of this tab is listened to as a run.
-    if (event.type !== "agent_start" || this.run || !this.together.agent) return;
+    if (event.type === "agent_end" || this.run || !this.together.agent) return;
+    // All of the run is told again, not only how it goes on.
+    if (event.type === "agent_start" && this.memory.isOpen) this.#showStored({ withOpenRun: false });
     const run = new HeardRun(this.together.agent);
     run.push(event);
     if (!this.memory.isOpen) {

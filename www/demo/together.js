@@ -47,6 +47,11 @@ export class Together {
     return this.agent?.role === "follower";
   }
 
+  /** Whether a run is in progress. The tab that owns the agent knows it first. */
+  get isRunning() {
+    return (this.own ?? this.agent)?.isRunning ?? false;
+  }
+
   /** Joins the conversation of the other tabs. @param {readonly AgentMessage[]} [messages] what a new one begins with */
   async join(messages) {
     const { openAgent, shared } = this.tabs;
