@@ -31,8 +31,10 @@ export async function servedFolder(words = []) {
   }, { compressed: true });
   return {
     url: `${server.url}some/path/`, out, asked,
+    /** Ends the server: from then on there is no network. */
+    stop: () => server.end(),
     async end() {
-      await server.end();
+      await server.end().catch(() => {});
       rmSync(out, { recursive: true, force: true });
     },
   };

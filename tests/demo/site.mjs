@@ -44,7 +44,7 @@ export async function serveFiles(fileAt, { compressed = false, port = 0 } = {}) 
     url: `http://127.0.0.1:${server.address().port}/`,
     async end() {
       server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      if (server.listening) await new Promise((resolve) => server.close(resolve));
     },
   };
 }

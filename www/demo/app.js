@@ -700,7 +700,7 @@ class App {
   /** @param {boolean} isRunning */
   #suggest(isRunning) {
     const place = byId("suggestions", HTMLElement);
-    const texts = this.traces.length === 0 ? [] : suggestionsFor(isRunning, [...(this.traces.at(-1)?.calls.values() ?? [])]);
+    const texts = this.traces.length === 0 ? [] : suggestionsFor(isRunning, [...(this.traces.at(-1)?.calls.values() ?? [])], this.#device?.takesTools ?? true);
     place.hidden = texts.length === 0;
     place.replaceChildren(...texts.map((text) => h("button", { type: "button", testid: "suggestion", onclick: () => this.#example(text) }, text)));
   }

@@ -94,7 +94,8 @@ async function addEngine(later) {
 
 /** @param {string} out @param {string} given an address, a file, or a folder with one @returns {Promise<Weights>} */
 async function addWeights(out, given) {
-  const nameOf = (/** @type {string} */ path) => basename(path).replace(/\.gguf$/i, "");
+  // Without how it was made smaller, which is of no interest here.
+  const nameOf = (/** @type {string} */ path) => basename(path).replace(/\.gguf$/i, "").replace(/[.-](?:i?q\d\w*|b?f(?:16|32))$/i, "");
   if (/^https?:\/\//.test(given)) return { url: given, name: nameOf(decodeURIComponent(new URL(given).pathname)) };
   const file = await weightsFile(given);
   const url = `./weights/${basename(file)}`;

@@ -20,9 +20,11 @@ const NEXT = new Map([
  *
  * @param {boolean} isRunning
  * @param {readonly Call[]} calls of the last run
+ * @param {boolean} [hasTools] whether whoever answers can use tools
  * @returns {string[]}
  */
-export function suggestionsFor(isRunning, calls) {
+export function suggestionsFor(isRunning, calls, hasTools = true) {
+  if (!hasTools) return isRunning ? ["Shorter, please."] : ["Tell me a very short story", "Say it in other words"];
   if (isRunning) return ["Stop that. What time is it in Lima?", "Also: what is 2^16?"];
   const cut = calls.some(({ state }) => state === "cut") ? ["Go on"] : [];
   const next = [...new Set(calls.map(({ toolName }) => toolName))].reverse().flatMap((name) => NEXT.get(name) ?? []);

@@ -354,6 +354,8 @@ await check("examples and suggestions can be clicked, also in mid-run", async (p
 }, { hold: 4 });
 
 await checkPage("all of it works by keyboard, with the focus in sight", async (page) => {
+  // What is redrawn while it plays takes the focus with it.
+  await page.waitForSelector(`${by("play")}[data-state="over"]`);
   await page.focus(".skip");
   /** @type {string[]} */
   const reached = [];
@@ -970,6 +972,126 @@ if (!inWorker) await check("without a Worker it cannot be chosen", async (page) 
   assert.ok(await page.isDisabled(by("place-worker")));
   await send(page, "What is 2+2?");
   await idle(page);
+});
+
+/** The page with a double of the browser's own model. @param {Page} page @param {string} state what it says of itself */
+async function withBrowsersOwn(page, state) {
+  await page.addInitScript((state) => {
+    class Session extends EventTarget {
+      contextUsage = 0;
+      contextWindow = 4000;
+      measureContextUsage = async () => 10;
+      async *promptStreaming(/** @type {any[]} */ messages) {
+        const hasResult = messages.some(({ content }) => /Tool results/.test(content));
+        yield hasResult ? '{"say": "It is 391."}' : '{"calls": [{"name": "calculator", "arguments": {"expression": "17*23"}}]}';
+      }
+      destroy() {}
+    }
+    Object.assign(globalThis, { LanguageModel: {
+      availability: async () => state,
+      create: async (/** @type {any} */ { monitor } = {}) => {
+        if (state === "broken") throw new Error("the device has no room for it");
+        const target = new EventTarget();
+        monitor?.(target);
+        target.dispatchEvent(Object.assign(new Event("downloadprogress"), { loaded: 0.5 }));
+        if (state === "downloadable") await new Promise((resolve) => Object.assign(globalThis, { downloaded: resolve }));
+        return new Session();
+      },
+    } });
+  }, state);
+  await reload(page);
+}
+
+await checkPage("the browser's own model is offered where there is one, is loaded by a click, and calls the tools of the page", async (page) => {
+  assert.ok(await page.isHidden(by("offer-browser")), "here there is none");
+  await withBrowsersOwn(page, "downloadable");
+  await page.waitForSelector(by("offer-browser"));
+  assert.match(await page.innerText(by("offer-browser")), /fetches it once[\s\S]*Nothing leaves the page/);
+  await page.click(by("offer-browser"));
+  assert.match(await page.innerText(by("leaves")), /What leaves the page: nothing/);
+  await shot(page, "picker-light");
+  await page.click(by("model-use"));
+  await page.waitForFunction(() => /fetches its model: 50 %.*the rehearsal answers/.test(document.querySelector('[data-testid="loading-text"]')?.textContent ?? ""));
+  await accessible(page);
+  await shot(page, "loading-light");
+  assert.equal(await page.textContent(by("model-name")), "Rehearsal");
+  await page.evaluate(() => /** @type {any} */ (globalThis)["downloaded"]());
+  await page.waitForFunction(() => /own model/.test(document.querySelector('[data-testid="model-name"]')?.textContent ?? ""));
+  await full(page);
+  await send(page, "What is 17*23?");
+  await idle(page);
+  assert.match(await page.innerText(card("calculator", "done")), /391/);
+  assert.equal(await answer(page), "It is 391.");
+  assert.match(await page.innerText(by("hint")), /Nothing leaves this page/);
+});
+
+await checkPage("a model that cannot be loaded says why, and the rehearsal goes on; a file that is none is told apart", async (page) => {
+  await page.click(by("offer-small"));
+  await page.click(by("model-use"));
+  assert.match(await page.innerText(by("file-problem")), /Choose a file that ends in \.gguf/);
+  await page.setInputFiles(by("file"), { name: "notes.gguf", mimeType: "text/plain", buffer: Buffer.from("no weights at all") });
+  await page.click(by("model-use"));
+  await page.waitForSelector(`${by("loading")}[data-state="failed"]`);
+  assert.match(await page.innerText(by("loading-text")), /notes is no GGUF file\. The rehearsal goes on answering/);
+  await accessible(page);
+  await page.click(by("loading-cancel"));
+  await page.waitForSelector(by("loading"), { state: "hidden" });
+  assert.equal(await page.textContent(by("model-name")), "Rehearsal");
+});
+
+await checkPage("every choice says what leaves the page, and to whom", async (page) => {
+  await page.click(by("choose-model"));
+  for (const [row, says] of /** @type {[string, RegExp][]} */ ([
+    ["rehearsal", /nothing\.$/], ["small", /nothing\.$/],
+    ["ollama", /go to localhost:11434, on this machine, and to nobody else/],
+    ["openai", /and your key go to api\.openai\.com, and to nobody else/], ["gemini", /generativelanguage\.googleapis\.com/],
+  ])) {
+    await page.check(by(`row-${row}`));
+    assert.match(await page.innerText(by("leaves")), says, row);
+  }
+  await page.fill(by("base-url"), "https://llm.example/v1");
+  assert.match(await page.innerText(by("leaves")), /llm\.example/, "as it is typed");
+});
+
+for (const reducedMotion of /** @type {const} */ (["no-preference", "reduce"])) {
+  await checkPage(`the page opens on a recorded run, ${reducedMotion === "reduce" ? "as it ended, for whoever wants less motion" : "which plays"}; Enter runs its question live`, async (page) => {
+    const ends = () => ofInspector(page, "log.end");
+    if (reducedMotion === "reduce") assert.equal(await page.getAttribute(by("play"), "data-state"), "over");
+    else {
+      const [before] = [await ends()];
+      await page.waitForFunction((before) => /** @type {any} */ (document.querySelector("#inspector")).log.end > before, before);
+    }
+    await page.waitForSelector(`${by("play")}[data-state="over"]`);
+    assert.match(String(await page.getAttribute(inspected(".lanes"), "aria-label")), /calculator 1, clock 1, convert_units 1/);
+    assert.equal(await page.textContent(by("timeline-title")), "A recorded run");
+    await page.focus(inspected("input[type=range]"));
+    await page.keyboard.press("Home");
+    await drawn(page);
+    assert.match(await page.innerText(inspected(".now")), /^0 of /);
+    await page.focus(by("box"));
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelectorAll('[data-testid="tool-card"][data-state="running"]').length === 3);
+    assert.equal(await page.textContent(by("timeline-title")), "Timeline");
+    assert.equal(await page.inputValue(by("box")), "");
+    await full(page);
+    await idle(page);
+    assert.match(await answer(page), /391[\s\S]*Oslo[\s\S]*42\.16/);
+  }, { reducedMotion, hold: 3 });
+}
+
+await checkPage("what is typed first replaces the question in the box", async (page) => {
+  await page.focus(by("box"));
+  await page.keyboard.type("2+2");
+  assert.equal(await page.inputValue(by("box")), "2+2");
+  await page.keyboard.press("Enter");
+  await idle(page);
+  await page.click(by("reset"));
+  await page.waitForSelector(by("welcome"));
+  assert.match(await page.inputValue(by("box")), /^What is 17/);
+  await page.focus(by("box"));
+  await page.keyboard.press("End");
+  await page.keyboard.type("!");
+  assert.match(await page.inputValue(by("box")), /^What is 17.*km!$/, "whoever moves in it changes it");
 });
 
 await checkPage("a choice that lacks something is not taken, and says what it lacks", async (page) => {
