@@ -97,7 +97,10 @@ test("a model that can calls a tool of the page", { skip: missing ?? (gguf ? fal
 });
 
 test("the next visit has page and weights without a network", { skip: missing, timeout: 2 * PATIENCE_MS }, async () => {
-  await page.waitForFunction(() => navigator.serviceWorker.ready.then(() => navigator.serviceWorker.controller !== null));
+  await page.evaluate(async () => {
+    await navigator.serviceWorker.ready;
+    if (!navigator.serviceWorker.controller) await new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
+  });
   await page.close();
   await site.stop();
   await open();
