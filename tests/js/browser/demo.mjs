@@ -536,6 +536,36 @@ await checkPage("a second tab shows the same run, may speak, and takes it over w
   assert.equal(await other.locator(by("run-end")).count(), 2, "what was shown is still there");
 }, { hold: 4 });
 
+await checkPage("who chooses a model in a tab that follows gets the agent, and the key stays in that tab", async (page) => {
+  await full(page);
+  await send(page, "What is 17*23?");
+  await idle(page);
+  const other = await secondTab(page);
+  await other.waitForSelector(by("run-end"));
+  assert.match(await answer(other), /391/, "it shows what was said before it was opened");
+  /** @type {any[]} */
+  const asked = [];
+  await withServer(async (request, response) => {
+    if (request.method === "OPTIONS") return void response.writeHead(204, CORS).end();
+    let body = "";
+    for await (const piece of request) body += piece;
+    asked.push([request.headers.authorization, JSON.parse(body).messages.map((/** @type {any} */ { role }) => role).join()]);
+    response.writeHead(200, { ...CORS, "content-type": "text/event-stream" });
+    response.end(`data: ${JSON.stringify({ id: "1", choices: [{ index: 0, delta: { content: "From the server." }, finish_reason: "stop" }] })}\n\ndata: [DONE]\n\n`);
+  }, async (address) => {
+    await choose(other, { address, key: "key-of-the-test" });
+    await page.waitForFunction(() => document.documentElement.dataset["role"] === "follower");
+    await send(other, "Hello");
+    for (const tab of [other, page]) {
+      await tab.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+      assert.equal(await answer(tab), "From the server.");
+    }
+    assert.deepEqual(asked, [["Bearer key-of-the-test", "system,user,assistant,tool,assistant,user"]], "one history");
+    const kept = await page.evaluate(() => JSON.stringify({ ...localStorage }));
+    assert.ok(!kept.includes("key-of-the-test"));
+  });
+});
+
 await checkPage("a question is answered in either tab; starting over starts over in both", async (page) => {
   const other = await secondTab(page);
   await send(page, "Rename this page");
