@@ -478,7 +478,7 @@ class App {
     if (memory.isOpen && !isRunning && together.agent) this.#showMissed(together.agent.messages);
     together.listen();
     this.conversation.draw(performance.now());
-    this.#scrollToEnd();
+    if (this.traces.length > 0) this.#scrollToEnd();
   }
 
   /** Shows what is stored of the conversation. @param {{ withOpenRun: boolean }} options */

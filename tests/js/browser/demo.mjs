@@ -1012,7 +1012,7 @@ async function withBrowsersOwn(page, state) {
       contextWindow = 4000;
       measureContextUsage = async () => 10;
       async *promptStreaming(/** @type {any[]} */ messages) {
-        const hasResult = messages.some(({ content }) => /Tool results/.test(content));
+        const hasResult = JSON.stringify(messages).includes("Tool results");
         yield hasResult ? '{"say": "It is 391."}' : '{"calls": [{"name": "calculator", "arguments": {"expression": "17*23"}}]}';
       }
       destroy() {}
@@ -1024,7 +1024,7 @@ async function withBrowsersOwn(page, state) {
         const target = new EventTarget();
         monitor?.(target);
         target.dispatchEvent(Object.assign(new Event("downloadprogress"), { loaded: 0.5 }));
-        if (state === "downloadable") await new Promise((resolve) => Object.assign(globalThis, { downloaded: resolve }));
+        if (state === "downloadable" && !("downloaded" in globalThis)) await new Promise((resolve) => Object.assign(globalThis, { downloaded: resolve }));
         return new Session();
       },
     } });
