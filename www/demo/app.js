@@ -548,7 +548,7 @@ class App {
 
   /** Shows the stored conversation again. */
   #replay() {
-    /** @type {Map<number, ReturnType<Conversation["sent"]>>} */
+    /** @type {Map<number, ReturnType<Conversation["addMessage"]>>} */
     const messages = new Map();
     const heardIn = this.#heardByTurn();
     let prompts = 0;

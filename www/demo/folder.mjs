@@ -14,6 +14,8 @@ import { build } from "esbuild";
 /** @typedef {import("./site.js").Weights} Weights */
 
 const here = (/** @type {string} */ name) => fileURLToPath(new URL(name, import.meta.url));
+/** Where npm has put llama.cpp as WebAssembly. */
+const ENGINE = here("../../node_modules/@wllama/wllama/esm");
 /** What is taken as it is. */
 const AS_IT_IS = ["style.css", "icon.svg", "demo.webmanifest", "recorded.json"];
 /** How the worker of an earlier folder begins; by it the folder is known. */
@@ -36,6 +38,7 @@ async function makeFolder(out, pkg, weights) {
   const folder = { version: versionOf(files), files: ["./", ...[...files.keys()].map((name) => `./${name}`)], laterVersion: versionOf(later), later: [...later.keys()].map((name) => `./${name}`) };
   files.set("sw.js", Buffer.from(`${MARK}${JSON.stringify(folder)};\n${await readFile(here("sw.js"))}`));
   for (const name of ["LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY"]) files.set(name, await readFile(join(pkg, name)));
+  files.set("wllama/LICENCE", await readFile(join(ENGINE, "../LICENCE")));
   for (const [name, content] of [...files, ...later]) {
     await mkdir(dirname(join(out, name)), { recursive: true });
     await writeFile(join(out, name), content);
@@ -88,8 +91,7 @@ async function addProgram(pkg, files, later) {
 
 /** llama.cpp as WebAssembly, for weights that run in the page. @param {Map<string, Buffer>} later */
 async function addEngine(later) {
-  const esm = here("../../node_modules/@wllama/wllama/esm");
-  for (const name of ["index.min.js", "wasm/wllama.wasm"]) later.set(`wllama/${name}`, await readFile(join(esm, name)));
+  for (const name of ["index.min.js", "wasm/wllama.wasm"]) later.set(`wllama/${name}`, await readFile(join(ENGINE, name)));
 }
 
 /** @param {string} out @param {string} given an address, a file, or a folder with one @returns {Promise<Weights>} */
