@@ -87,8 +87,11 @@ export class Together {
 
   /** Begins another conversation, in all tabs. @param {readonly AgentMessage[]} [messages] what it begins with */
   async begin(messages) {
+    const before = currentId();
     await this.leave();
     newId();
+    // Whatever another tab still stores of it is as old as the rest.
+    this.store.delete(before).catch(() => {});
     return this.join(messages);
   }
 
@@ -103,7 +106,7 @@ export class Together {
     this.leaveEvents();
     this.agent = this.own = undefined;
     this.listen = () => {};
-    agent?.[Symbol.dispose]?.();
+    await agent?.[Symbol.asyncDispose]?.();
   }
 
   /** Applies what is set in this tab. A tab that does not own the agent asks for it. */

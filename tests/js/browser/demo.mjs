@@ -1056,9 +1056,11 @@ await checkPage("the browser's own model is offered where there is one, is loade
 });
 
 await checkPage("a model that cannot be loaded says why, and the rehearsal goes on; a file that is none is told apart", async (page) => {
+  await page.evaluate(() => void Object.defineProperty(navigator, "hardwareConcurrency", { get: () => 2 }));
   await page.click(by("offer-small"));
   await page.click(by("model-use"));
   assert.match(await page.innerText(by("file-problem")), /Choose a file that ends in \.gguf/);
+  assert.match(await page.innerText(by("device-warning")), /Slow on this machine: it has 2 cores/);
   await page.setInputFiles(by("file"), { name: "notes.gguf", mimeType: "text/plain", buffer: Buffer.from("no weights at all") });
   await page.click(by("model-use"));
   await page.waitForSelector(`${by("loading")}[data-state="failed"]`);
@@ -1107,6 +1109,41 @@ for (const reducedMotion of /** @type {const} */ (["no-preference", "reduce"])) 
     await idle(page);
     assert.match(await answer(page), /391[\s\S]*Oslo[\s\S]*42\.16/);
   }, { reducedMotion, hold: 3 });
+}
+
+for (const width of [1280, 360]) for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+  await checkPage(`by keyboard alone, ${width} px, ${colorScheme}: the question is run, a tool is allowed, a model is chosen`, async (page) => {
+    await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "box", "the first link leads to the box");
+    await noSidewaysScroll(page);
+    await shot(page, `opening-${width}-${colorScheme}`);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(card("clock", "done"));
+    await idle(page);
+    await page.keyboard.type("What is 6*7? And rename this page to Turning");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(by("question"));
+    await page.waitForSelector(card("calculator", "done"));
+    // From the box back to the question.
+    for (let presses = 0; presses < 40 && (await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.dataset["testid"])) !== "allow"; presses++) await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+    assert.equal(await page.title(), "Turning");
+    await noSidewaysScroll(page);
+    await page.focus(by("choose-model"));
+    await page.keyboard.press("Enter");
+    await page.focus(by("row-rehearsal"));
+    await page.keyboard.press("ArrowDown");
+    assert.ok(await page.isChecked(by("row-ollama")));
+    await noSidewaysScroll(page);
+    await accessible(page);
+    await shot(page, `keyboard-picker-${width}-${colorScheme}`);
+    await page.keyboard.press("Enter");
+    assert.match(String(await page.textContent(by("model-name"))), /Ollama/);
+    assert.match(await page.innerText("#hint-who"), /go to localhost:11434/);
+  }, { viewport: { width, height: 800 }, colorScheme });
 }
 
 await checkPage("what is typed first replaces the question in the box", async (page) => {
