@@ -36,7 +36,7 @@ export function agentOptions(turnwheel, { choice, inFlight, budget = "" }, { pac
     systemPrompt: here ? SHORT_PROMPT : SYSTEM_PROMPT,
     tools: here && !here.takesTools ? [] : demoTools({ tool: turnwheel.tool, pace, rename }),
     // A model of this page that fails, or cannot read more, is followed by what works everywhere; the event says so.
-    ...(here && { fallback: [turnwheel.custom("rehearsal", rehearsal(means))], streamOptions: { maxTokens: 300, temperature: 0.2 } }),
+    ...(here && { fallback: [turnwheel.custom("rehearsal", rehearsal(means))], streamOptions: here.streamOptions }),
     ...(BUDGETS[budget] && { budget: BUDGETS[budget] }),
     // The inspector shows each request as it was sent.
     includeRequests: true,

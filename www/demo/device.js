@@ -7,7 +7,7 @@ import { loadLocal, loadWllama } from "./engine.js";
 /** @typedef {import("../npm/local.js").LocalModel} LocalModel */
 /** @typedef {import("./site.js").Weights} Weights */
 /** How far loading is. @typedef {{ what: string, loaded: number, total?: number, bytesPerSecond?: number }} Progress */
-/** A model that is there. Tools are left to those that can use them. @typedef {{ model: LocalModel, name: string, takesTools: boolean }} OnDevice */
+/** A model that is there. Tools are left to those that can use them. @typedef {{ model: LocalModel, name: string, takesTools: boolean, streamOptions: import("../npm/index.js").StreamOptions }} OnDevice */
 /** Where weights come from: an address, or a file of the person's. @typedef {{ weights: Weights } | { file: File }} Source */
 
 /** Where weights are kept that were fetched, beside what the page itself keeps to work offline. */
@@ -42,7 +42,7 @@ export async function loadBrowsersOwn(onProgress, signal) {
   const { promptApi } = await loadLocal();
   const model = promptApi({ id: "browser", languages: ["en"], onProgress: ({ loaded, total = 1 }) => onProgress({ what: "The browser fetches its model", loaded, total }) });
   await model.prepare({ signal });
-  return { model, name: "The browser's own model", takesTools: true };
+  return { model, name: "The browser's own model", takesTools: true, streamOptions: {} };
 }
 
 /** Loads weights, from the cache if they are there. @param {Source} source @param {(progress: Progress) => void} onProgress @param {AbortSignal} signal @returns {Promise<OnDevice>} */
@@ -64,7 +64,7 @@ export async function loadSmall(source, onProgress, signal) {
     if (error instanceof Error) throw error;
     throw new Error(`${name} could not be started: the browser let the page start no worker for it`);
   }
-  return { model: wllama(engine, { id: name, maxCalls: takesTools ? 4 : 1 }), name, takesTools };
+  return { model: wllama(engine, { id: name, maxCalls: takesTools ? 4 : 1 }), name, takesTools, streamOptions: { maxTokens: 300, temperature: 0.2 } };
 }
 
 /** Says what is wrong with a file that is no GGUF, before megabytes of it are read. @param {Blob} blob @param {string} name */
