@@ -2,7 +2,6 @@
 // The configuration of this demo's agent, wherever it runs.
 
 import { modelOf, rowOf } from "./models.js";
-import { rehearsal } from "./rehearsal.js";
 import { demoTools } from "./tools.js";
 
 /** The system prompt for every model, on the page and in the terminal. */
@@ -35,8 +34,7 @@ export function agentOptions(turnwheel, { choice, inFlight, budget = "" }, { pac
     model: modelOf(turnwheel, choice, means),
     systemPrompt: here ? SHORT_PROMPT : SYSTEM_PROMPT,
     tools: here && !here.takesTools ? [] : demoTools({ tool: turnwheel.tool, pace, rename }),
-    // A model of this page that fails, or cannot read more, is followed by what works everywhere; the event says so.
-    ...(here && { fallback: [turnwheel.custom("rehearsal", rehearsal(means))], streamOptions: here.streamOptions }),
+    ...(here && { streamOptions: here.streamOptions }),
     ...(BUDGETS[budget] && { budget: BUDGETS[budget] }),
     // The inspector shows each request as it was sent.
     includeRequests: true,

@@ -673,9 +673,18 @@ class App {
   #failed(error) {
     const { AgentError } = this.turnwheel;
     const info = AgentError.isInstance(error) ? error.info : { code: /** @type {const} */ ("unknown"), message: error instanceof Error ? error.message : String(error), retryable: false };
-    const action = this.chooser.choice.row !== FIRST_CHOICE.row && h("button", { type: "button", onclick: () => this.chooser.open() }, "Model settings");
+    const { row } = this.chooser.choice;
+    const action = isOnDevice(rowOf(row)) ? h("button", { type: "button", testid: "rehearse", onclick: () => this.#rehearse() }, "Let the rehearsal answer")
+      : row !== FIRST_CHOICE.row && h("button", { type: "button", onclick: () => this.chooser.open() }, "Model settings");
     this.conversation.showFailure(explain(info, whereOf(this.chooser.choice, location.origin, this.place.conversation !== undefined)), info.message, action || undefined);
     this.#scrollToEnd();
+  }
+
+  /** What works everywhere takes over from a model of this page that failed. */
+  #rehearse() {
+    this.chooser.choice = FIRST_CHOICE;
+    this.#useModel(FIRST_CHOICE);
+    void this.#ask(this.lastPrompt);
   }
 
   /** Updates the buttons for a running or an idle agent. */

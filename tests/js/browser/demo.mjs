@@ -1013,6 +1013,7 @@ async function withBrowsersOwn(page, state) {
       measureContextUsage = async () => 10;
       async *promptStreaming(/** @type {any[]} */ messages) {
         const hasResult = JSON.stringify(messages).includes("Tool results");
+        if ("fails" in globalThis) throw new Error("the device was lost");
         yield hasResult ? '{"say": "It is 391."}' : '{"calls": [{"name": "calculator", "arguments": {"expression": "17*23"}}]}';
       }
       destroy() {}
@@ -1052,6 +1053,19 @@ await checkPage("the browser's own model is offered where there is one, is loade
   await idle(page);
   assert.match(await page.innerText(card("calculator", "done")), /391/);
   assert.equal(await answer(page), "It is 391.");
+  await page.evaluate(() => void Object.assign(globalThis, { fails: true }));
+  await send(page, "What is 2+2?");
+  await page.waitForSelector(by("failure"));
+  assert.match(await page.innerText(by("failure")), /the device was lost/);
+  await page.click(by("rehearse"));
+  await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 3);
+  assert.match(await answer(page), /4/);
+  assert.equal(await page.textContent(by("model-name")), "Rehearsal");
+  await page.evaluate(() => void Reflect.deleteProperty(globalThis, "fails"));
+  await page.click(by("choose-model"));
+  await page.check(by("row-browser"));
+  await page.click(by("model-use"));
+  await page.waitForFunction(() => /own model/.test(document.querySelector('[data-testid="model-name"]')?.textContent ?? ""));
   assert.match(await page.innerText(by("hint")), /Nothing leaves this page/);
 });
 
