@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serveDemo } from "./demo-site.mjs";
+import { serveDemo } from "../demo/site.mjs";
 import { battery, plainHttp } from "../js/browser/battery.mjs";
 import { storesSite, storesSuite } from "../js/browser/stores.mjs";
 import { firefoxTab, until, webkitTab } from "../js/browser/tabs.mjs";

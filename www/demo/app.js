@@ -6,15 +6,21 @@ import { agentOptions } from "./agent.js";
 import { Announcer } from "./announcer.js";
 import { Chooser } from "./chooser.js";
 import { Conversation } from "./conversation.js";
+import { browsersOwn } from "./device.js";
 import { byId, h } from "./dom.js";
-import { eventsOf } from "./elsewhere.js";
-import { loadInPage, loadInspector, loadStores } from "./engine.js";
+import { HeardRun, eventsOf } from "./elsewhere.js";
+import { loadInPage, loadInspector, loadStores, loadTabs } from "./engine.js";
+import { Loading } from "./loading.js";
 import { Heard } from "./heard.js";
 import { Memory } from "./memory.js";
-import { isRemote, nameOf, modelsToTry, rowOf, whereOf } from "./models.js";
+import { FIRST_CHOICE, isOnDevice, nameOf, modelsToTry, rowOf, whatLeaves, whereOf } from "./models.js";
+import { workOffline } from "./offline.js";
+import { Opening } from "./opening.js";
 import { Place } from "./place.js";
 import { LABEL } from "./rehearsal.js";
-import { suggestionsFor, EXAMPLES } from "./suggestions.js";
+import { siteOf } from "./site.js";
+import { suggestionsFor } from "./suggestions.js";
+import { Together } from "./together.js";
 import { Trace, duration } from "./trace.js";
 import { UsageView } from "./usage.js";
 import { WhatIf } from "./whatif.js";
@@ -27,11 +33,19 @@ import { WhatIf } from "./whatif.js";
 /** @typedef {import("./models.js").Choice} Choice */
 
 class App {
-  /** @param {Turnwheel} turnwheel @param {Memory} memory @param {import("./engine.js").InspectorModule} inspection */
-  constructor(turnwheel, memory, { InspectorLog }) {
+  /** @param {Turnwheel} turnwheel @param {import("./engine.js").Stores} stores @param {typeof import("../npm/tabs.js")} tabs @param {import("./engine.js").InspectorModule} inspection */
+  constructor(turnwheel, stores, tabs, { InspectorLog }) {
     this.turnwheel = turnwheel;
     this.InspectorLog = InspectorLog;
-    this.memory = memory;
+    this.memory = new Memory(stores);
+    this.together = new Together(tabs, stores, {
+      options: () => agentOptions(turnwheel, this.#settings(), { pace: () => this.#pace(), rename: (title) => this.#rename(title), device: this.#device }),
+      mayContinue: (isOpen) => this.#mayContinue(isOpen),
+      onRole: (role, tookMs) => this.#showRole(role, tookMs),
+      onEvent: (event) => this.#hear(event),
+      onOther: () => void this.#forget(() => this.together.follow()),
+      onError: (error) => this.#failed(error),
+    });
     /** The recorded time while the page replays what it showed before. @type {number | undefined} */
     this.replayTime = undefined;
     this.title = document.title;
@@ -58,28 +72,40 @@ class App {
     /** Everything that happened, for the inspector, and the history that goes with it. */
     this.events = new InspectorLog();
     this.heard = new Heard();
-    this.inspector.source = this.events;
-    this.whatIf = new WhatIf({ turnwheel, InspectorLog, log: () => this.events, howToGoOn: () => this.#whatIf() });
+    this.opening = new Opening(this.inspector, InspectorLog, this.box);
+    // What is shown: of the page's runs, or of the one that is recorded.
+    this.whatIf = new WhatIf({ turnwheel, InspectorLog, log: () => this.inspector.log ?? this.events, howToGoOn: () => this.#whatIf() });
     this.conversation = new Conversation(byId("messages", HTMLElement), {
       now: () => this.#now(),
       announce: (text) => void (this.replayTime === undefined && this.announcer.say(text)),
       decide: (callId, isAllowed) => this.#decide(callId, isAllowed),
+      answer: (id, answer, callId) => this.#answer(id, answer, callId),
       argumentsOf: (callId) => this.run?.partialArguments(callId),
     });
-    this.chooser = new Chooser((choice) => this.#useModel(choice));
+    this.budget = byId("budget", HTMLSelectElement);
+    this.chooser = new Chooser({ onChoice: (choice) => this.#useModel(choice), onLoad: (choice, file) => void this.loading.load({ row: choice.row, file, weights: this.chooser.weights }) });
+    this.loading = new Loading({
+      announce: (text) => this.announcer.say(text),
+      onReady: ({ row, device }) => {
+        this.chooser.choice = { ...FIRST_CHOICE, row, model: device.name };
+        this.#useModel(this.chooser.choice);
+        this.box.focus({ preventScroll: true });
+      },
+    });
     /** @type {Trace[]} one per run */
     this.traces = [];
     /** @type {AgentRun | undefined} the run in progress */
     this.run = undefined;
-    /** @type {Agent | import("../npm/remote.js").RemoteAgent | undefined} undefined: to be created again, from the last one's checkpoint */
-    this.agent = undefined;
-    /** @type {Checkpoint | undefined} */
-    this.checkpoint = undefined;
-    /** Whether a run from before the reload has not been resumed. */
-    this.isRunWaiting = false;
+    /** Who answered before the reload. @type {import("./memory.js").Who | undefined} */
+    this.who = undefined;
+    /** Lets a run from before the reload go on, while it waits for somebody to say so. @type {(() => void) | undefined} */
+    this.goOn = undefined;
+    this.onWaiting = () => {};
     this.lastPrompt = "";
     this.isStopped = false;
     this.isOver = false;
+    /** When the last event was, on the page's clock. */
+    this.heardAt = 0;
     this.isFramed = false;
     this.isCalm = matchMedia("(prefers-reduced-motion: reduce)");
   }
@@ -94,19 +120,22 @@ class App {
     buttons.stop.addEventListener("click", () => this.#stop());
     buttons.reset.addEventListener("click", () => void this.#reset());
     box.addEventListener("keydown", (event) => this.#key(event));
-    box.addEventListener("input", () => this.#updateBox());
+    box.addEventListener("input", () => (this.opening.isOpen ? this.#updateControls() : this.#updateBox()));
     document.addEventListener("keydown", (event) => {
       // An open dialog handles Escape itself.
       if (event.key === "Escape" && this.run && !event.isComposing && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.#stop();
     });
     byId("choose-model", HTMLButtonElement).addEventListener("click", () => this.chooser.open());
-    this.inFlight.addEventListener("change", () => this.#discardAgent());
+    this.budget.addEventListener("change", () => this.#discardAgent());
+    this.inFlight.addEventListener("change", () => (this.place.isElsewhere ? this.#discardAgent() : void this.#idle().then(() => this.together.remake())));
+    for (const offer of document.querySelectorAll("button[data-row]")) offer.addEventListener("click", () => this.chooser.open(/** @type {HTMLElement} */ (offer).dataset["row"]));
+    for (const example of document.querySelectorAll("button[data-text]")) example.addEventListener("click", () => this.#example(String(/** @type {HTMLElement} */ (example).dataset["text"])));
     this.hold.addEventListener("change", () => this.place.conversation?.pace(this.#pace()));
-    await this.place.find();
+    const site = await siteOf();
+    await this.place.find(site.worker);
+    this.chooser.know({ weights: site.weights });
     this.inspector.addEventListener("turnwheel-fork", ({ detail }) => this.whatIf.open(detail.n));
     byId("widen", HTMLButtonElement).addEventListener("click", ({ currentTarget }) => this.#widen(/** @type {HTMLElement} */ (currentTarget)));
-    byId("examples", HTMLElement).append(...EXAMPLES.map(({ text, shows }) => h("li", {},
-      h("button", { type: "button", class: "example", testid: "example", onclick: () => this.#example(text) }, h("span", {}, text), h("small", {}, shows)))));
     this.#useModel(this.chooser.choice);
     try {
       await this.#recall();
@@ -118,8 +147,20 @@ class App {
     }
     this.#updateControls();
     this.#scheduleDraw();
+    if (this.traces.length === 0) this.opening.begin();
+    else this.#leaveOpening();
+    this.#updateControls();
     if (matchMedia("(pointer: fine)").matches) box.focus({ preventScroll: true });
+    box.setSelectionRange(box.value.length, box.value.length);
     document.documentElement.dataset["ready"] = "true";
+    workOffline(site);
+    void browsersOwn().then((own) => this.chooser.know({ own }));
+  }
+
+  /** The page shows its own runs from now on. */
+  #leaveOpening() {
+    this.opening.end();
+    this.inspector.source = this.events;
   }
 
   /** @param {string} text */
@@ -139,28 +180,32 @@ class App {
   }
 
   /** @param {string} text */
-  #ask(text) {
-    if (this.isRunWaiting) this.#resume();
+  async #ask(text) {
+    if (this.goOn) this.#resume();
     if (this.run) return this.#interject(text, "steer");
     this.announcer.clear();
     let run;
     try {
-      run = this.#agent().prompt(text);
+      const agent = await this.#agentToAsk();
+      // Another tab was faster.
+      if (this.run) return this.#interject(text, "steer");
+      run = agent.prompt(text);
     } catch (error) {
       this.conversation.addPrompt(text);
       return this.#failed(error);
     }
     this.memory.note({ at: this.#now(), said: text });
-    if (this.place.conversation) this.#save();
     this.#begin(text);
     this.#run(run);
+    this.#save();
   }
 
   /** Shows a message and the start of a run. @param {string} text */
   #begin(text) {
     this.lastPrompt = text;
-    byId("welcome", HTMLElement).hidden = true;
+    for (const id of ["welcome", "start"]) byId(id, HTMLElement).hidden = true;
     document.documentElement.dataset["asked"] = "true";
+    if (this.opening.isOpen) this.#leaveOpening();
     this.conversation.addPrompt(text);
     this.conversation.begin();
     this.traces.push(new Trace(this.#now()));
@@ -170,7 +215,8 @@ class App {
 
   /** Shows an event. @param {import("../npm/index.js").AgentEvent} event */
   #showEvent(event) {
-    this.traces.at(-1)?.push(event, this.#now());
+    this.heardAt = this.#now();
+    this.traces.at(-1)?.push(event, this.heardAt);
     if (event.type === "turn_start" && this.replayTime === undefined && this.agent) this.heard.read(this.agent.messages);
     this.events.push(event, { at: this.#time(), messages: this.heard.push(event) });
     this.conversation.push(event);
@@ -206,8 +252,11 @@ class App {
     const trace = /** @type {Trace} */ (this.traces.at(-1));
     try {
       for await (const event of run) {
+        // What is heard late was said when it was said.
+        this.replayTime = run instanceof HeardRun && run.isBehind ? ("at" in event ? event.at - performance.timeOrigin : this.heardAt) : undefined;
         this.#showEvent(event);
         this.memory.note({ at: this.#now(), event });
+        this.replayTime = undefined;
         // The Worker replays what it has sent, so only the end must not be missed.
         if (!this.place.conversation || event.type === "agent_end") this.#save();
         this.#scheduleDraw();
@@ -228,7 +277,8 @@ class App {
 
   /** Sends a message into the current run. @param {string} text @param {"steer" | "follow_up"} kind */
   #interject(text, kind) {
-    const agent = this.#agent();
+    const { agent } = this;
+    if (!agent) return;
     this.lastPrompt = text;
     const message = this.conversation.addMessage(text, kind);
     const number = this.memory.shown.length;
@@ -273,51 +323,68 @@ class App {
 
   async #reset() {
     this.#stop();
+    await this.#forget(() => this.together.begin());
+  }
+
+  /** Shows nothing of this conversation any more, and another one. @param {() => Promise<unknown>} another */
+  async #forget(another) {
+    if (this.run instanceof HeardRun) this.run.end({ stopReason: "aborted" });
     await this.#idle();
-    if (!this.place.conversation) this.agent?.reset();
     this.place.leave();
-    this.agent = undefined;
-    this.checkpoint = undefined;
-    this.history = undefined;
-    this.isRunWaiting = false;
+    this.history = this.goOn = undefined;
     document.title = this.title;
     await this.memory.forget();
     this.conversation.clear();
     this.traces = [];
     this.events = new this.InspectorLog();
     this.heard = new Heard();
-    this.inspector.source = this.events;
     this.usage.clear();
-    byId("welcome", HTMLElement).hidden = false;
+    for (const id of ["welcome", "start"]) byId(id, HTMLElement).hidden = false;
     delete document.documentElement.dataset["asked"];
+    this.opening.begin();
     this.#updateControls();
     this.box.focus({ preventScroll: true });
+    await another();
+    this.together.listen();
+    this.#updateControls();
   }
 
-  /** Returns the agent of this conversation, on this page or in the Worker. */
-  #agent() {
-    if (this.agent) return this.agent;
-    const settings = { choice: this.chooser.choice, inFlight: this.inFlight.value };
-    const messages = () => this.history ?? (this.checkpoint ? this.#agentHere(settings).messages : []);
-    this.agent = this.place.begin({ settings, messages, hold: this.#pace() }, (error) => this.#failed(error)) ?? this.#agentHere(settings);
-    this.checkpoint = this.history = undefined;
-    return this.agent;
+  /** The agent of this conversation, in this page's tabs or in the Worker. */
+  get agent() {
+    return this.place.conversation?.agent ?? this.together.agent;
   }
 
-  /** Creates an agent on this page. @param {import("./agent.js").Settings} settings */
-  #agentHere(settings) {
-    const { Agent } = this.turnwheel;
-    const options = agentOptions(this.turnwheel, settings, { pace: () => this.#pace(), rename: (title) => this.#rename(title) });
-    if (this.history) return new Agent({ ...options, messages: [...this.history] });
-    return this.checkpoint ? Agent.restore(this.checkpoint, options) : new Agent(options);
+  /** The same, once it is there to be asked. */
+  async #agentToAsk() {
+    if (this.place.isElsewhere) {
+      const messages = () => this.history ?? this.together.agent?.messages ?? [];
+      const agent = this.place.conversation?.agent ?? this.place.begin({ settings: this.#settings(), messages, hold: this.#pace() }, (error) => this.#failed(error));
+      this.history = undefined;
+      if (agent) return agent;
+    }
+    const { history } = this;
+    this.history = undefined;
+    if (!history && this.together.agent) return this.together.agent;
+    const agent = await (history ? this.together.begin(history) : this.together.join());
+    this.together.listen();
+    return agent;
+  }
+
+  #settings() {
+    return { choice: this.chooser.choice, inFlight: this.inFlight.value, budget: this.budget.value };
+  }
+
+  /** The model of this page that is chosen, if one is. */
+  get #device() {
+    return this.loading.of(this.chooser.choice.row);
   }
 
   /** How a run that is lived again goes on: as it is set now, or with another model. What it would do to the page, it does not do. */
   #whatIf() {
     const pace = () => Math.min(1, this.#pace());
-    const settings = { choice: this.chooser.choice, inFlight: this.inFlight.value };
-    const options = { ...agentOptions(this.turnwheel, settings, { pace, rename: () => {} }), approval: { mode: /** @type {const} */ ("bypassed") } };
-    return { options, models: modelsToTry(this.turnwheel, this.chooser.choice, pace) };
+    const device = this.#device;
+    const { budget: _, ...options } = agentOptions(this.turnwheel, this.#settings(), { pace, rename: () => {}, device });
+    return { options: { ...options, approval: { mode: /** @type {const} */ ("bypassed") } }, models: modelsToTry(this.turnwheel, this.chooser.choice, { pace, device }) };
   }
 
   /** Gives the inspector more of the page, or less. @param {HTMLElement} button */
@@ -337,9 +404,24 @@ class App {
 
   /** @param {string} callId @param {boolean} isAllowed */
   #decide(callId, isAllowed) {
-    if (this.isRunWaiting) this.#resume();
-    // A Worker reports a failure later.
+    if (this.goOn) this.#resume();
+    // A failure is reported later.
     const resolve = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId) : { action: "reject", reason: "The person refused it." });
+    resolve().catch((error) => this.#failed(error));
+    this.box.focus({ preventScroll: true });
+  }
+
+  /**
+   * Answers another question than whether a tool may run: one of a budget, or of a tool.
+   * @param {string} id @param {import("../npm/index.js").Answer} answer @param {string} [callId]
+   */
+  #answer(id, answer, callId) {
+    if (this.goOn) this.#resume();
+    // A Worker cannot rename this page, so the page does it.
+    const asked = this.place.conversation && callId ? this.agent?.pendingQuestions.find((question) => question.id === id) : undefined;
+    const title = typeof answer === "object" && "content" in answer ? /** @type {any} */ (answer.content)?.title : undefined;
+    if (asked && typeof title === "string" && asked.toolName === "rename_page") this.#rename(title.trim());
+    const resolve = async () => this.agent?.resolve(id, answer);
     resolve().catch((error) => this.#failed(error));
     this.box.focus({ preventScroll: true });
   }
@@ -357,33 +439,116 @@ class App {
     return { action: "result", content: `The page is called “${title}” now.` };
   }
 
-  /** Stores what is shown, and the state of the agent. */
+  /** Stores what is shown: in the tab that owns the agent, or wherever a Worker has it. */
   #save() {
-    const { agent } = this;
-    if (!agent) return;
-    // For a conversation in the Worker, the page stores what it needs to continue without it.
-    const checkpoint = "checkpoint" in agent ? agent.checkpoint() : new this.turnwheel.Agent({ model: this.turnwheel.scripted([]), messages: [...agent.messages] }).checkpoint();
-    this.memory.save(checkpoint, this.chooser.choice, this.place.conversation?.id);
+    const { agent, place, together } = this;
+    if (!agent || (!place.conversation && together.isFollower)) return;
+    // Whoever has no other store of its history can continue without it.
+    const needsHistory = place.conversation !== undefined || together.agent?.role === "alone";
+    const messages = needsHistory ? [...agent.messages] : [];
+    const checkpoint = new this.turnwheel.Agent({ model: this.turnwheel.scripted([]), messages }).checkpoint();
+    this.memory.save(checkpoint, this.chooser.choice, place.conversation?.id);
   }
 
-  /** Shows what the page showed before it was reloaded, and continues. */
+  /** Shows what the page showed before it was reloaded, or what another tab shows, and continues. */
   async #recall() {
     const found = await this.memory.recall(performance.now());
-    if (!found) return;
-    if (found.conversation) return this.#recallElsewhere(found.conversation, found);
-    this.#replay();
-    this.checkpoint = found.checkpoint;
-    this.isRunWaiting = this.traces.at(-1)?.stopReason === undefined;
-    const { row, model } = this.chooser.choice;
-    if (this.isRunWaiting && row === found.who.row && model === found.who.model) this.#resume();
-    else if (this.isRunWaiting) this.#askBeforeResuming(found.who);
+    if (found?.conversation) return this.#recallElsewhere(found.conversation, found);
+    if (found && !found.who) throw new Error("another version of this page stored it");
+    this.who = found?.who;
+    const waiting = new Promise((resolve) => (this.onWaiting = () => resolve(undefined)));
+    const joined = this.together.join(found && this.#messagesOf(found.checkpoint)).then(() => this.#showTogether());
+    // The rest of the page does not wait for somebody to say that a run may go on.
+    await Promise.race([joined, waiting]);
+    joined.catch((error) => this.#failed(error));
+  }
+
+  /** @param {Checkpoint} checkpoint */
+  #messagesOf(checkpoint) {
+    return this.turnwheel.Agent.restore(checkpoint, { model: this.turnwheel.scripted([]) }).messages;
+  }
+
+  /** Shows the conversation of all tabs, and from then on what happens. */
+  #showTogether() {
+    const { memory, together } = this;
+    this.who = undefined;
+    const { isRunning } = together;
+    this.#showStored({ withOpenRun: isRunning });
+    // The end of the run came while no tab was there to show it.
+    if (memory.isOpen && !isRunning && together.agent) this.#showMissed(together.agent.messages);
+    together.listen();
     this.conversation.draw(performance.now());
-    this.#scrollToEnd();
+    if (this.traces.length > 0) this.#scrollToEnd();
+  }
+
+  /** Shows what is stored of the conversation. @param {{ withOpenRun: boolean }} options */
+  #showStored({ withOpenRun }) {
+    this.#clear();
+    if (!withOpenRun) this.memory.forgetOpenRun();
+    this.#replay();
+  }
+
+  #clear() {
+    this.conversation.clear();
+    this.traces = [];
+    this.events = new this.InspectorLog();
+    this.heard = new Heard();
+    this.usage.clear();
+    if (!this.opening.isOpen) this.inspector.source = this.events;
+  }
+
+  /**
+   * Keys are not stored, so the model that began a run may not be available when it could go on: somebody has to say so.
+   * @param {boolean} isOpen whether a run is in progress
+   */
+  async #mayContinue(isOpen) {
+    const { who } = this;
+    const { row, model } = this.chooser.choice;
+    if (!isOpen || !who || (row === who.row && model === who.model)) return;
+    this.#replay();
+    await new Promise((resolve) => {
+      this.goOn = () => resolve(undefined);
+      this.#askBeforeResuming(who);
+      this.conversation.draw(performance.now());
+      this.onWaiting();
+    });
+  }
+
+  /** Something happened to the agent that all tabs share. @param {import("../npm/index.js").AgentEvent} event */
+  #hear(event) {
+    if (this.run instanceof HeardRun) return this.run.push(event);
+    // The run of this tab is listened to as a run.
+    if (event.type === "agent_end" || this.run || !this.together.agent) return;
+    // All of the run is told again, not only how it goes on.
+    if (event.type === "agent_start" && this.memory.isOpen) this.#showStored({ withOpenRun: false });
+    const run = new HeardRun(this.together.agent);
+    run.push(event);
+    if (!this.memory.isOpen) {
+      const said = this.together.agent.messages.findLast(({ role }) => role === "user");
+      const text = said?.role === "user" ? said.content.map((block) => (block.type === "text" ? block.text : "")).join("") : "";
+      this.memory.note({ at: this.#now(), said: text });
+      this.#begin(text);
+    }
+    this.#run(run);
+  }
+
+  /** @param {import("../npm/tabs.js").TabRole} role @param {number} tookMs */
+  #showRole(role, tookMs) {
+    const before = document.documentElement.dataset["role"];
+    document.documentElement.dataset["role"] = role;
+    const text = role === "follower" ? "Another tab runs this conversation. This one shows it, and may speak." : role === "owner" && before === "follower" ? `The other tab has left: this one took over in ${Math.round(tookMs)} ms.` : "";
+    const note = byId("role", HTMLElement);
+    note.textContent = text;
+    note.hidden = text === "";
+    this.conversation.howResumed = before === "follower" ? "The other tab was closed and this one took over" : "The page was reloaded";
+    if (text) this.announcer.say(text);
+    this.#updateControls();
+    this.#save();
   }
 
   /** Shows the stored conversation again. */
   #replay() {
-    /** @type {Map<number, ReturnType<Conversation["sent"]>>} */
+    /** @type {Map<number, ReturnType<Conversation["addMessage"]>>} */
     const messages = new Map();
     const heardIn = this.#heardByTurn();
     let prompts = 0;
@@ -425,17 +590,17 @@ class App {
   async #recallElsewhere(id, { checkpoint, who }) {
     const isOpen = this.memory.forgetOpenRun();
     this.#replay();
-    this.checkpoint = checkpoint;
     const restored = await this.place.comeBack(id);
     if (restored) {
-      this.agent = restored.agent;
-      this.checkpoint = undefined;
       if (restored.agent.isRunning) this.#run(restored.run);
       else {
         restored.run.leave();
         if (isOpen) this.#showMissed(restored.agent.messages);
       }
-    } else if (isOpen) this.#showLostRun();
+    } else {
+      this.history = this.#messagesOf(checkpoint);
+      if (isOpen) this.#showLostRun();
+    }
     const { row, model } = this.chooser.choice;
     // Keys are not stored, so the model chosen now answers next.
     if (this.agent && !(row === who.row && model === who.model)) this.#discardAgent();
@@ -464,15 +629,11 @@ class App {
     this.conversation.showFailure({ title: "The Worker was started anew.", advice: ["It had this run in its memory. What was said before is here: the next message goes on from it."] });
   }
 
-  /** Resumes the run from before the reload. */
+  /** Lets the run from before the reload go on. */
   #resume() {
-    this.isRunWaiting = false;
-    this.log.querySelector('[data-testid="failure"]:last-child')?.remove();
-    try {
-      this.#run(this.#agent().continue());
-    } catch (error) {
-      this.#failed(error);
-    }
+    const { goOn } = this;
+    this.goOn = undefined;
+    goOn?.();
   }
 
   /**
@@ -481,29 +642,29 @@ class App {
    */
   #askBeforeResuming(who) {
     const name = nameOf({ ...who, apiKey: "" });
-    const action = h("button", { type: "button", testid: "go-on", onclick: () => void (this.isRunWaiting && this.#resume()) }, "Go on");
+    const action = h("button", { type: "button", testid: "go-on", onclick: () => this.#resume() }, "Go on");
     this.conversation.showFailure({ title: "A run waits to go on.", advice: [`It was begun with ${name}, whose key this page does not keep. Choose that model again under “Model”, or go on with the one that is chosen.`] }, undefined, action);
   }
 
-  /** The next message goes to a new agent, which continues the conversation. */
+  /** What is set holds from the next message on: for the agent of the tabs, or for a new one, which continues the conversation. */
   #discardAgent() {
     if (this.run) {
       void this.#idle().then(() => this.#discardAgent());
       return;
     }
-    const { agent } = this;
-    if (agent && "checkpoint" in agent) this.checkpoint = agent.checkpoint();
-    else if (agent) this.history = agent.messages;
+    if (!this.place.conversation) return this.together.apply();
+    this.history = this.place.conversation.agent.messages;
     this.place.leave();
-    this.agent = undefined;
   }
 
   /** @param {Choice} choice */
   #useModel(choice) {
     byId("model-name", HTMLElement).textContent = nameOf(choice);
-    byId("rehearsal-note", HTMLElement).hidden = isRemote(rowOf(choice.row));
+    const isRehearsal = choice.row === FIRST_CHOICE.row;
+    byId("rehearsal-note", HTMLElement).hidden = !isRehearsal;
     document.documentElement.dataset["model"] = choice.row;
-    this.usage.label(isRemote(rowOf(choice.row)) ? "" : "The rehearsal has no tokens; these are estimates, four characters to one.");
+    if (isOnDevice(rowOf(choice.row))) this.place.stayHere();
+    this.usage.label(!isRehearsal ? "" : "The rehearsal has no tokens; these are estimates, four characters to one.");
     this.#discardAgent();
     this.#updateControls();
   }
@@ -512,9 +673,18 @@ class App {
   #failed(error) {
     const { AgentError } = this.turnwheel;
     const info = AgentError.isInstance(error) ? error.info : { code: /** @type {const} */ ("unknown"), message: error instanceof Error ? error.message : String(error), retryable: false };
-    const action = isRemote(rowOf(this.chooser.choice.row)) && h("button", { type: "button", onclick: () => this.chooser.open() }, "Model settings");
+    const { row } = this.chooser.choice;
+    const action = isOnDevice(rowOf(row)) ? h("button", { type: "button", testid: "rehearse", onclick: () => this.#rehearse() }, "Let the rehearsal answer")
+      : row !== FIRST_CHOICE.row && h("button", { type: "button", onclick: () => this.chooser.open() }, "Model settings");
     this.conversation.showFailure(explain(info, whereOf(this.chooser.choice, location.origin, this.place.conversation !== undefined)), info.message, action || undefined);
     this.#scrollToEnd();
+  }
+
+  /** What works everywhere takes over from a model of this page that failed. */
+  #rehearse() {
+    this.chooser.choice = FIRST_CHOICE;
+    this.#useModel(FIRST_CHOICE);
+    void this.#ask(this.lastPrompt);
   }
 
   /** Updates the buttons for a running or an idle agent. */
@@ -525,12 +695,12 @@ class App {
     composer.dataset["mode"] = isRunning ? "running" : "idle";
     byId("box-label", HTMLElement).textContent = isRunning ? "Steer the run" : "Your message";
     this.box.placeholder = isRunning ? "Change your mind" : "Ask something";
-    buttons.send.textContent = isRunning ? "Steer" : "Send";
+    buttons.send.textContent = isRunning ? "Steer" : this.opening.isOffered ? "Run it" : "Send";
     buttons.followUp.hidden = buttons.stop.hidden = !isRunning;
     buttons.reset.disabled = this.traces.length === 0;
-    this.place.fix(this.isRunWaiting);
-    byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : "Enter sends, Shift+Enter begins a new line.";
-    const who = isRemote(rowOf(this.chooser.choice.row)) ? `${name} answers.` : `${name}: ${LABEL}.`;
+    this.place.fix(this.goOn !== undefined || isOnDevice(rowOf(this.chooser.choice.row)));
+    byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : this.opening.isOffered ? "Enter runs it live." : "Enter sends, Shift+Enter begins a new line.";
+    const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice)}`;
     byId("hint-who", HTMLElement).textContent = isRunning ? "" : this.place.isElsewhere ? `${who} The loop runs in a Worker on this machine; this page listens.` : who;
     this.#suggest(isRunning);
     this.#updateBox();
@@ -539,7 +709,7 @@ class App {
   /** @param {boolean} isRunning */
   #suggest(isRunning) {
     const place = byId("suggestions", HTMLElement);
-    const texts = this.traces.length === 0 ? [] : suggestionsFor(isRunning, [...(this.traces.at(-1)?.calls.values() ?? [])]);
+    const texts = this.traces.length === 0 ? [] : suggestionsFor(isRunning, [...(this.traces.at(-1)?.calls.values() ?? [])], this.#device?.takesTools ?? true);
     place.hidden = texts.length === 0;
     place.replaceChildren(...texts.map((text) => h("button", { type: "button", testid: "suggestion", onclick: () => this.#example(text) }, text)));
   }
@@ -581,6 +751,7 @@ class App {
     const wasAtEnd = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
     const changed = this.conversation.draw(now);
     if (changed && wasAtEnd) this.#scrollToEnd();
+    if (this.opening.isOpen) return;
     const trace = this.traces.at(-1);
     byId("elapsed", HTMLElement).textContent = trace ? duration(trace.endedAt ?? now - trace.startedAt) : "";
   }
@@ -591,8 +762,8 @@ class App {
 }
 
 try {
-  const [turnwheel, stores, inspection] = await Promise.all([loadInPage(), loadStores(), loadInspector()]);
-  await new App(turnwheel, new Memory(stores), inspection).start();
+  const [turnwheel, stores, tabs, inspection] = await Promise.all([loadInPage(), loadStores(), loadTabs(), loadInspector()]);
+  await new App(turnwheel, stores, tabs, inspection).start();
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   byId("messages", HTMLElement).append(h("div", { class: "failure", role: "alert" }, h("strong", {}, "The package could not be loaded."),

@@ -3,17 +3,26 @@
 
 import { explain } from "./advice.js";
 import { withCode } from "./conversation.js";
+import { megabytes, slowness } from "./device.js";
 import { byId, h } from "./dom.js";
-import { FIRST_CHOICE, ROWS, isRemote, listModels, missingIn, rowOf, whereOf } from "./models.js";
+import { FIRST_CHOICE, GROUPS, ROWS, isOnDevice, isRemote, listModels, missingIn, rowOf, whatLeaves, whereOf } from "./models.js";
 
 /** @typedef {import("./models.js").Choice} Choice */
 
 const STORED = "turnwheel-demo-model";
 
 export class Chooser {
-  /** @param {(choice: Choice) => void} onChoice called with every choice that is confirmed */
-  constructor(onChoice) {
+  /** @param {{ onChoice: (choice: Choice) => void, onLoad: (choice: Choice, file?: File) => void }} callbacks a choice that can answer at once; one that has to be loaded first */
+  constructor({ onChoice, onLoad }) {
     this.onChoice = onChoice;
+    this.onLoad = onLoad;
+    /** The weights that this site has. @type {import("./site.js").Weights | null} */
+    this.weights = null;
+    /** Whether the browser has a model of its own. @type {string} */
+    this.own = "unavailable";
+    this.device = byId("device", HTMLElement);
+    this.file = byId("file", HTMLInputElement);
+    this.leaves = byId("leaves", HTMLElement);
     this.choice = stored() ?? FIRST_CHOICE;
     this.dialog = byId("model-dialog", HTMLDialogElement);
     this.rows = byId("rows", HTMLFieldSetElement);
@@ -24,9 +33,14 @@ export class Chooser {
     /** The choice whose models were requested last. @type {Choice | undefined} */
     this.requested = undefined;
     this.remember.checked = stored() !== undefined;
-    this.rows.append(...ROWS.map((row) => h("label", { class: "row" },
-      h("input", { type: "radio", name: "row", value: row.id, testid: `row-${row.id}`, onchange: () => this.#pick(row.id) }),
-      h("span", {}, row.label, h("small", {}, row.note)))));
+    this.rows.append(...GROUPS.map(([group, name]) => h("div", { class: `group of-${group}`, role: "group", "aria-label": name },
+      h("h3", {}, name),
+      ...ROWS.filter((row) => row.group === group).map((row) => h("label", { class: "row" },
+        h("input", { type: "radio", name: "row", value: row.id, testid: `row-${row.id}`, onchange: () => this.#pick(row.id) }),
+        h("span", {}, h("span", { "data-label": row.id }, row.label), h("small", { "data-note": row.id }, row.note)))))));
+    for (const field of Object.values(this.fields)) field.addEventListener("input", () => this.#sayWhatLeaves());
+    this.file.addEventListener("change", () => this.#problems({}));
+    this.#describe();
     byId("model-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
       this.#confirm();
@@ -35,9 +49,31 @@ export class Chooser {
     byId("find-models", HTMLButtonElement).addEventListener("click", () => void this.#find());
   }
 
-  open() {
+  /** What is known of the models that run in this page. @param {{ own?: string, weights?: import("./site.js").Weights | null }} known */
+  know({ own = this.own, weights = this.weights }) {
+    Object.assign(this, { own, weights });
+    this.#describe();
+  }
+
+  #describe() {
+    const { own, weights } = this;
+    const note = (/** @type {string} */ id, /** @type {string} */ text) => void (/** @type {HTMLElement} */ (this.rows.querySelector(`[data-note="${id}"]`)).textContent = text);
+    const browser = { available: "Ready: it needs no download.", downloadable: "The browser fetches it once, some gigabytes.", downloading: "The browser is fetching it." }[own] ?? "";
+    note("browser", browser);
+    /** @type {HTMLElement} */ (this.rows.querySelector('[data-label="browser"]')?.closest("label")).hidden = browser === "";
+    const size = weights?.bytes === undefined ? "" : `, ${megabytes(weights.bytes)}`;
+    note("small", weights ? `${weights.name}${size}, fetched once; or a file of yours.` : "A GGUF file of yours, run by llama.cpp.");
+    byId("file-label", HTMLElement).textContent = weights ? "Or a GGUF file of yours" : "A GGUF file of yours";
+    byId("offer-browser", HTMLElement).hidden = browser === "";
+    byId("offer-browser-note", HTMLElement).textContent = browser;
+    if (weights) byId("offer-small-note", HTMLElement).textContent = `${weights.name}${size}, once.`;
+  }
+
+  /** @param {string} [id] the row to begin with, if it is not that of the choice */
+  open(id) {
     const { row, baseUrl, model, apiKey } = this.choice;
-    this.#pick(row);
+    this.#pick(id ?? row);
+    if (id !== undefined && id !== row) return this.dialog.showModal();
     if (isRemote(rowOf(row))) {
       this.fields.baseUrl.value = baseUrl;
       this.fields.model.value = model;
@@ -51,6 +87,10 @@ export class Chooser {
     const row = rowOf(id);
     for (const input of this.rows.querySelectorAll("input")) input.checked = input.value === row.id;
     this.remote.hidden = !isRemote(row);
+    this.device.hidden = !isOnDevice(row);
+    for (const part of this.device.querySelectorAll("#file, #file-label, #device-note")) /** @type {HTMLElement} */ (part).hidden = id !== "small";
+    byId("device-warning", HTMLElement).textContent = id === "small" ? slowness() ?? "" : "";
+    this.file.value = "";
     this.fields.baseUrl.value = row.baseUrl ?? "";
     this.fields.model.value = row.model ?? "";
     // A key belongs to the address it was typed for, so it does not carry over to another row.
@@ -60,7 +100,13 @@ export class Chooser {
     byId("model-ids", HTMLDataListElement).replaceChildren();
     this.found.replaceChildren();
     this.requested = undefined;
+    byId("model-use", HTMLButtonElement).textContent = isOnDevice(row) ? "Load it" : "Use it";
     this.#problems({});
+    this.#sayWhatLeaves();
+  }
+
+  #sayWhatLeaves() {
+    this.leaves.replaceChildren(h("strong", {}, "What leaves the page: "), whatLeaves(this.#read()).replace(/^Nothing leaves this page/, "nothing").replace(/^What/, "what"));
   }
 
   /** @returns {Choice} */
@@ -72,6 +118,7 @@ export class Chooser {
 
   #confirm() {
     const choice = this.#read();
+    if (isOnDevice(rowOf(choice.row))) return this.#load(choice);
     const missing = missingIn(choice);
     this.#problems(missing);
     const first = /** @type {(keyof typeof missing)[]} */ (Object.keys(missing))[0];
@@ -80,6 +127,17 @@ export class Chooser {
     store(this.remember.checked && isRemote(rowOf(choice.row)) ? choice : undefined);
     this.dialog.close();
     this.onChoice(choice);
+  }
+
+  /** The choice becomes that of the page once it is loaded. @param {Choice} choice */
+  #load({ row }) {
+    const file = row === "small" ? this.file.files?.[0] : undefined;
+    if (row === "small" && !file && !this.weights) {
+      byId("file-problem", HTMLElement).textContent = "Choose a file that ends in .gguf: this site has no weights of its own.";
+      return this.file.focus();
+    }
+    this.dialog.close();
+    this.onLoad({ ...FIRST_CHOICE, row }, file);
   }
 
   async #find() {
@@ -107,6 +165,7 @@ export class Chooser {
       byId(`${id}-problem`, HTMLElement).textContent = missing[name] ?? "";
       this.fields[name].setAttribute("aria-invalid", String(missing[name] !== undefined));
     }
+    byId("file-problem", HTMLElement).textContent = "";
   }
 }
 

@@ -4,6 +4,7 @@
 
 import { h } from "./dom.js";
 import { MarkdownView } from "./markdown.js";
+import { budgetInWords, budgetQuestion, toolQuestion } from "./questions.js";
 import { grouped } from "./tools.js";
 import { duration, inWords, outcomeOf, progressOf, textOf } from "./trace.js";
 
@@ -15,6 +16,7 @@ import { duration, inWords, outcomeOf, progressOf, textOf } from "./trace.js";
  * @property {() => number} now
  * @property {(text: string, isUrgent?: boolean) => void} announce announces it to a screen reader
  * @property {(callId: string, isAllowed: boolean) => void} decide decides about a call that needs approval
+ * @property {(id: string, answer: import("../npm/index.js").Answer, callId?: string) => void} answer answers a question of a budget or of a tool
  * @property {(callId: string) => JsonValue | undefined} argumentsOf the arguments of a call as far as they have arrived
  */
 
@@ -27,6 +29,8 @@ export class Conversation {
     this.run = undefined;
     /** @type {Map<number, TurnView>} turns of the current run */
     this.turns = new Map();
+    /** Why a run could go on, for people. */
+    this.howResumed = "The page was reloaded";
   }
 
   /** @param {string} text */
@@ -89,7 +93,21 @@ export class Conversation {
         this.run?.end(event);
         return;
       case "run_resumed":
-        this.run?.resumed(turn);
+        this.run?.resumed(turn, this.howResumed);
+        return;
+      case "question_asked":
+        if (event.path.length > 0) return;
+        if (event.kind === "budget") {
+          this.run?.ask(event);
+          this.callbacks.announce("The budget is used up. May it use more?");
+        } else turn?.push(event, at);
+        return;
+      case "question_resolved":
+        if (event.kind === "budget") this.run?.answered();
+        else turn?.push(event, at);
+        return;
+      case "budget":
+        if (event.state !== "warn") (turn ?? this.run)?.note(`${event.state === "raised" ? "The budget was raised" : "The budget is used up"}: ${budgetInWords(event)}.`);
         return;
       case "context_compacted":
         turn?.note(`The context was compacted: ${event.report.text}`);
@@ -140,6 +158,8 @@ class RunView {
     this.reloads = 0;
     /** @type {HTMLElement | undefined} */
     this.reloaded = undefined;
+    /** Of the budget. @type {HTMLElement | undefined} */
+    this.question = undefined;
   }
 
   /** @param {TurnView} turn */
@@ -158,18 +178,31 @@ class RunView {
 
   /**
    * Shows a reload. There is only one such line, at the place of the last reload.
-   * @param {TurnView | undefined} turn
+   * @param {TurnView | undefined} turn @param {string} how
    */
-  resumed(turn) {
+  resumed(turn, how) {
     this.reloads += 1;
     this.reloaded?.remove();
     const often = this.reloads === 1 ? "" : ` ${this.reloads} times`;
-    this.reloaded = (turn ?? this).note(`The page was reloaded${often}; the run goes on.`);
+    this.reloaded = (turn ?? this).note(`${how}${often}; the run goes on.`);
+  }
+
+  /** Asks whether the run may use more than its budget. @param {Extract<AgentEvent, { type: "question_asked" }>} event */
+  ask(event) {
+    this.answered();
+    this.question = budgetQuestion(event, this.callbacks.answer);
+    this.root.append(this.question);
+  }
+
+  answered() {
+    this.question?.remove();
+    this.question = undefined;
   }
 
   /** @param {Extract<AgentEvent, { type: "agent_end" }>} event */
   end({ stopReason, turns, usage }) {
     this.root.dataset["state"] = stopReason;
+    this.answered();
     const took = duration(this.callbacks.now() - this.startedAt);
     this.root.append(h("p", { class: "run-end", testid: "run-end" }, `${inWords(stopReason)} in ${took} · ${turns} turn${turns === 1 ? "" : "s"} · ${grouped(usage.total)} tokens`));
   }
@@ -221,6 +254,14 @@ class TurnView {
       case "tool_approval_resolved":
         if (event.path?.length) return;
         this.#card(event, at).markDecided(event.approved);
+        return;
+      case "question_asked":
+        if (!event.callId) return;
+        this.#card({ callId: event.callId, toolName: event.toolName ?? "" }, at).askFor(event);
+        this.callbacks.announce(`${event.toolName} asks: ${event.message}`);
+        return;
+      case "question_resolved":
+        if (event.callId) this.cards.get(event.callId)?.markAnswered();
         return;
       case "tool_execution_start":
         this.#card(event, at).start(event.arguments, at);
@@ -402,6 +443,20 @@ class ToolCard {
     this.question = h("div", { class: "question", testid: "question", role: "group", "aria-label": "May this tool run?" }, button("Allow", true), button("Refuse", false));
     this.root.append(this.question);
     this.#state("asks");
+  }
+
+  /** The tool needs to know something. @param {Extract<AgentEvent, { type: "question_asked" }>} event */
+  askFor(event) {
+    this.question?.remove();
+    this.question = toolQuestion(event, this.callbacks.answer);
+    this.root.append(this.question);
+    this.#state("asks");
+    this.stateLabel.textContent = "asks you";
+  }
+
+  markAnswered() {
+    this.question?.remove();
+    if (this.root.dataset["state"] === "asks") this.#state("running");
   }
 
   /** @param {boolean} isAllowed */

@@ -5,19 +5,6 @@
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
 /** @typedef {import("../npm/index.js").AgentMessage} AgentMessage */
 
-/**
- * Asks for the address of the Worker, which `cargo xtask demo` provides.
- * @returns {Promise<string | undefined>}
- */
-export async function findWorker() {
-  try {
-    const { url } = await (await fetch("./worker.json")).json();
-    return url ?? undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 export class RemoteConversation {
   /**
    * @param {typeof import("../npm/remote.js")} remote
@@ -62,7 +49,9 @@ export class RemoteConversation {
 
   /** Attaches to the current run and replays it from its beginning: this page no longer knows it. */
   attach() {
-    return new AttachedRun(this.agent);
+    const run = new HeardRun(this.agent);
+    run.leave = this.agent.subscribe((event) => run.push(event));
+    return run;
   }
 
   leave() {
@@ -70,23 +59,31 @@ export class RemoteConversation {
   }
 }
 
-/** The events of a run that another page started, or this one before it was reloaded. */
-class AttachedRun {
-  /** @param {RemoteAgent} agent */
+/** The events of a run that this page did not start: another tab did, or this one before it was reloaded. */
+export class HeardRun {
+  /** @param {Pick<RemoteAgent, "abort">} agent */
   constructor(agent) {
     this.agent = agent;
     /** @type {AgentEvent[]} */
     this.events = [];
     this.wake = () => {};
+    this.leave = () => {};
     this.isOver = false;
-    this.leave = agent.subscribe((event) => {
-      this.events.push(event);
-      this.wake();
-    });
     /** @type {(result: { stopReason: string, error?: unknown }) => void} */
     this.settle = () => {};
     /** @type {Promise<{ stopReason: string, error?: any }>} */
     this.result = new Promise((resolve) => (this.settle = resolve));
+  }
+
+  /** Whether more has happened than was taken: the page catches up. */
+  get isBehind() {
+    return this.events.length > 0;
+  }
+
+  /** @param {AgentEvent} event */
+  push(event) {
+    this.events.push(event);
+    this.wake();
   }
 
   async *[Symbol.asyncIterator]() {

@@ -1,6 +1,6 @@
 // @ts-check
-// What survives a reload, stored in IndexedDB: the checkpoint of the agent, and what the page has shown. No
-// keys: a checkpoint has none.
+// What the page has shown, for its next life and for other tabs, stored in IndexedDB. What the agent knows is stored by
+// turnwheel/tabs. No keys: neither has any.
 
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
 /** @typedef {import("../npm/index.js").Checkpoint} Checkpoint */
@@ -13,17 +13,14 @@
 /** Who answered, without the key. @typedef {{ row: string, model: string, baseUrl: string }} Who */
 
 const ID = "conversation";
-/** How long another tab may take to close: usually this page before its reload, on a slow machine. */
-const CLAIM_TIMEOUT_MS = 2000;
-
 export class Memory {
   /** @param {Stores} stores */
   constructor(stores) {
     this.store = stores.indexedDBStore({ name: "turnwheel-demo" });
     /** @type {Shown[]} */
     this.shown = [];
-    /** Whether this tab is the one that stores. */
-    this.isOwner = false;
+    /** Whether this tab is the one that stores: the tab that owns the agent. */
+    this.isOwner = true;
   }
 
   /**
@@ -33,8 +30,7 @@ export class Memory {
    */
   async recall(now) {
     try {
-      await this.#claim();
-      const found = /** @type {any} */ (this.isOwner && (await this.store.load(ID)));
+      const found = /** @type {any} */ (await this.store.load(ID));
       if (!found) return undefined;
       const { shown, who, conversation, ...checkpoint } = found;
       // A page's clock starts with the page, and the time between two pages does not count.
@@ -45,6 +41,12 @@ export class Memory {
       // In a browser that stores nothing, the conversation ends with the page.
       return undefined;
     }
+  }
+
+  /** Whether something was said that no run has ended. */
+  get isOpen() {
+    const lastPrompt = this.shown.findLastIndex((entry) => entry.said !== undefined);
+    return lastPrompt >= 0 && !this.shown.slice(lastPrompt).some(({ event }) => event?.type === "agent_end");
   }
 
   /** @param {Shown} entry */
@@ -64,8 +66,8 @@ export class Memory {
    * Returns whether there is one.
    */
   forgetOpenRun() {
+    const { isOpen } = this;
     const lastPrompt = this.shown.findLastIndex((entry) => entry.said !== undefined);
-    const isOpen = lastPrompt >= 0 && !this.shown.slice(lastPrompt).some(({ event }) => event?.type === "agent_end");
     if (isOpen) this.shown = this.shown.filter((entry, index) => index <= lastPrompt || (entry.event === undefined && entry.heard === undefined));
     return isOpen;
   }
@@ -80,18 +82,6 @@ export class Memory {
   async forget() {
     this.shown = [];
     if (this.isOwner) await this.store.delete(ID).catch(() => {});
-  }
-
-  async #claim() {
-    // Pages served over plain HTTP have no locks: every tab stores, and the last one wins.
-    if (!navigator.locks) return void (this.isOwner = true);
-    const claimLock = () => new Promise((resolve) => {
-      navigator.locks.request("turnwheel-demo", { signal: AbortSignal.timeout(CLAIM_TIMEOUT_MS) }, () => {
-        resolve(true);
-        return new Promise(() => {});
-      }).catch(() => resolve(false));
-    });
-    this.isOwner = await claimLock();
   }
 }
 

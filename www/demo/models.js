@@ -8,10 +8,12 @@ import { LABEL, rehearsal } from "./rehearsal.js";
 /** @typedef {import("./engine.js").Turnwheel} Turnwheel */
 
 /** The user's choice. @typedef {{ row: string, baseUrl: string, model: string, apiKey: string }} Choice */
+/** @typedef {import("./device.js").OnDevice} OnDevice */
 
 /**
  * @typedef {object} Row
  * @property {string} id
+ * @property {"page" | "server" | "key"} group
  * @property {string} label
  * @property {string} note one line under the label
  * @property {keyof typeof WIRES} wire
@@ -22,31 +24,40 @@ import { LABEL, rehearsal } from "./rehearsal.js";
  * @property {(origin: string) => string} [allow] how to make it accept this page
  */
 
+/** What the rows have in common, by group. @type {[Row["group"], string][]} */
+export const GROUPS = [["page", "In this page"], ["server", "A server of yours"], ["key", "With a key"]];
+
 /** @type {Row[]} */
 export const ROWS = [
-  { id: "rehearsal", label: "Rehearsal", note: `No key, no network: ${LABEL}.`, wire: "rehearsal", key: "none" },
+  { id: "browser", group: "page", label: "The browser’s own model", note: "", wire: "device", key: "none" },
+  { id: "small", group: "page", label: "A small model", note: "", wire: "device", key: "none" },
+  { id: "rehearsal", group: "page", label: "Rehearsal", note: `Works everywhere, at once: ${LABEL}.`, wire: "rehearsal", key: "none" },
   {
-    id: "ollama", label: "Ollama", note: "On this machine.", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:11434/v1", model: "qwen3:4b",
+    id: "ollama", group: "server", label: "Ollama", note: "", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:11434/v1", model: "qwen3:4b",
     start: "ollama serve", allow: (origin) => `start it with \`OLLAMA_ORIGINS=${origin}\`.`,
   },
   {
-    id: "llama.cpp", label: "llama.cpp", note: "On this machine.", wire: "openaiCompatible", key: "optional", baseUrl: "http://localhost:8080/v1", model: "default",
+    id: "llama.cpp", group: "server", label: "llama.cpp", note: "", wire: "openaiCompatible", key: "optional", baseUrl: "http://localhost:8080/v1", model: "default",
     start: "llama-server -m MODEL.gguf --jinja", allow: () => "llama-server allows every page unless something stands before it.",
   },
   {
-    id: "lm-studio", label: "LM Studio", note: "On this machine.", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:1234/v1", model: "qwen/qwen3-4b",
+    id: "lm-studio", group: "server", label: "LM Studio", note: "", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:1234/v1", model: "qwen/qwen3-4b",
     start: "lms server start --cors", allow: () => "switch on “Enable CORS” in its server settings.",
   },
-  { id: "openai", label: "OpenAI", note: "By Chat Completions. Needs a key; what you type goes there.", wire: "openai", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
-  { id: "openai-responses", label: "OpenAI Responses", note: "Needs a key; what you type goes there.", wire: "openaiResponses", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
-  { id: "anthropic", label: "Anthropic", note: "By Messages. Needs a key; what you type goes there.", wire: "anthropic", key: "required", baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
-  { id: "gemini", label: "Gemini", note: "Needs a key; what you type goes there.", wire: "gemini", key: "required", baseUrl: "https://generativelanguage.googleapis.com/v1beta", model: "gemini-flash-latest" },
-  { id: "own", label: "Another address", note: "Any server that speaks Chat Completions.", wire: "openaiCompatible", key: "optional", baseUrl: "", model: "" },
+  { id: "own", group: "server", label: "Another address", note: "", wire: "openaiCompatible", key: "optional", baseUrl: "", model: "" },
+  { id: "openai", group: "key", label: "OpenAI", note: "", wire: "openai", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
+  { id: "openai-responses", group: "key", label: "OpenAI Responses", note: "", wire: "openaiResponses", key: "required", baseUrl: "https://api.openai.com/v1", model: "gpt-5-mini" },
+  { id: "anthropic", group: "key", label: "Anthropic", note: "", wire: "anthropic", key: "required", baseUrl: "https://api.anthropic.com/v1", model: "claude-sonnet-4-5" },
+  { id: "gemini", group: "key", label: "Gemini", note: "", wire: "gemini", key: "required", baseUrl: "https://generativelanguage.googleapis.com/v1beta", model: "gemini-flash-latest" },
 ];
 
-/** @type {Record<"rehearsal" | "openai" | "openaiResponses" | "openaiCompatible" | "anthropic" | "gemini", (turnwheel: Turnwheel, choice: Choice, pace: () => number) => Model>} */
+/** @typedef {{ pace: () => number, device?: OnDevice | undefined }} Means */
+
+/** @type {Record<"rehearsal" | "device" | "openai" | "openaiResponses" | "openaiCompatible" | "anthropic" | "gemini", (turnwheel: Turnwheel, choice: Choice, means: Means) => Model>} */
 const WIRES = {
-  rehearsal: (turnwheel, _, pace) => turnwheel.custom("rehearsal", rehearsal({ pace })),
+  rehearsal: (turnwheel, _, { pace }) => turnwheel.custom("rehearsal", rehearsal({ pace })),
+  // What is not loaded cannot answer: the rehearsal does.
+  device: (turnwheel, choice, { pace, device }) => device?.model ?? WIRES.rehearsal(turnwheel, choice, { pace }),
   openai: (turnwheel, choice) => turnwheel.openai(choice.model, endpoint(choice)),
   openaiResponses: (turnwheel, choice) => turnwheel.openaiResponses(choice.model, endpoint(choice)),
   openaiCompatible: (turnwheel, choice) => turnwheel.openaiCompatible(choice.model, endpoint(choice)),
@@ -61,9 +72,9 @@ const endpoint = ({ baseUrl, apiKey }) => ({ baseUrl, ...(apiKey && { apiKey }) 
 /** @type {Choice} */
 export const FIRST_CHOICE = { row: "rehearsal", baseUrl: "", model: "", apiKey: "" };
 
-/** @param {string} id @returns {Row} the first row for an id that is no longer there */
+/** @param {string} id @returns {Row} the rehearsal for an id that is no longer there */
 export function rowOf(id) {
-  return /** @type {Row} */ (ROWS.find((row) => row.id === id) ?? ROWS[0]);
+  return /** @type {Row} */ (ROWS.find((row) => row.id === id) ?? ROWS.find((row) => row.id === FIRST_CHOICE.row));
 }
 
 /** Whether the row needs an address and a model id. @param {Row} row */
@@ -71,25 +82,40 @@ export function isRemote(row) {
   return row.baseUrl !== undefined;
 }
 
-/** @param {Turnwheel} turnwheel @param {Choice} choice @param {() => number} pace @returns {Model} */
-export function modelOf(turnwheel, choice, pace) {
-  return WIRES[rowOf(choice.row).wire](turnwheel, choice, pace);
+/** Whether the model runs in this page, and has to be loaded first. @param {Row} row */
+export function isOnDevice(row) {
+  return row.wire === "device";
+}
+
+/** @param {Turnwheel} turnwheel @param {Choice} choice @param {Means} means @returns {Model} */
+export function modelOf(turnwheel, choice, means) {
+  return WIRES[rowOf(choice.row).wire](turnwheel, choice, means);
 }
 
 /**
  * Models that could go on with a run: the one that is chosen, the rehearsal, and the rehearsal in few words.
- * @param {Turnwheel} turnwheel @param {Choice} choice @param {() => number} pace @returns {{ name: string, model: Model }[]}
+ * @param {Turnwheel} turnwheel @param {Choice} choice @param {Means} means @returns {{ name: string, model: Model }[]}
  */
-export function modelsToTry(turnwheel, choice, pace) {
-  const stream = rehearsal({ pace });
+export function modelsToTry(turnwheel, choice, means) {
+  const stream = rehearsal(means);
   const brief = turnwheel.custom("rehearsal-in-few-words", (request, context) => stream({ ...request, systemPrompt: "Be brief." }, context));
-  const chosen = isRemote(rowOf(choice.row)) ? [{ name: nameOf(choice), model: modelOf(turnwheel, choice, pace) }] : [];
+  const chosen = rowOf(choice.row).wire === "rehearsal" ? [] : [{ name: nameOf(choice), model: modelOf(turnwheel, choice, means) }];
   return [...chosen, { name: "Rehearsal, in few words", model: brief }, { name: "Rehearsal", model: turnwheel.custom("rehearsal", stream) }];
+}
+
+/** What leaves the page if this choice answers, and to whom, in one sentence. @param {Choice} choice */
+export function whatLeaves(choice) {
+  const row = rowOf(choice.row);
+  if (!isRemote(row)) return "Nothing leaves this page.";
+  const host = hostOf(choice.baseUrl);
+  const isHere = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?$/.test(host);
+  return `What you type${row.key === "none" ? " and what the tools say" : ", what the tools say and your key"} go to ${host}${isHere ? ", on this machine," : ","} and to nobody else.`;
 }
 
 /** A name for the choice, in one line. @param {Choice} choice */
 export function nameOf(choice) {
   const row = rowOf(choice.row);
+  if (isOnDevice(row)) return choice.model || row.label;
   return isRemote(row) ? `${choice.model} · ${row.id === "own" ? hostOf(choice.baseUrl) : row.label}` : row.label;
 }
 

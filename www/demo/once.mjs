@@ -8,7 +8,7 @@ import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { explain } from "./advice.js";
 import { SYSTEM_PROMPT } from "./agent.js";
-import { loadInNode, loadTapeInNode } from "./engine.js";
+import { loadInNode, loadTapeInNode } from "./engine-node.js";
 import { LABEL, rehearsal } from "./rehearsal.js";
 import { demoTools } from "./tools.js";
 import { Trace, duration, inWords, outcomeOf, textOf } from "./trace.js";

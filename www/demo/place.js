@@ -2,7 +2,7 @@
 // Where the loop runs, on this page or in the Worker: the user's choice, and the conversation in the Worker.
 
 import { byId } from "./dom.js";
-import { RemoteConversation, findWorker } from "./elsewhere.js";
+import { RemoteConversation } from "./elsewhere.js";
 import { loadRemote } from "./engine.js";
 
 const KEY = {
@@ -27,16 +27,24 @@ export class Place {
     });
   }
 
-  /** Looks for a Worker. Without one the loop can only run on the page. */
-  async find() {
-    this.worker = await findWorker();
+  /** Without a Worker the loop can only run on the page. @param {string | null} worker its address */
+  async find(worker) {
+    this.worker = worker ?? undefined;
     this.choice.disabled = this.worker === undefined;
     if (this.worker) this.remote = await loadRemote();
-    else this.choice.parentElement?.setAttribute("title", "This page came without its Worker: serve it with “cargo xtask demo”.");
+    // A page from a folder has none, and does not speak of it.
+    this.fields.hidden = this.worker === undefined;
+    if (!this.worker) this.choice.parentElement?.setAttribute("title", "This page came without its Worker: serve it with “cargo xtask demo”.");
   }
 
   get isElsewhere() {
     return this.choice.checked;
+  }
+
+  /** A model of this page answers in this page. */
+  stayHere() {
+    byId("place-page", HTMLInputElement).checked = true;
+    this.#showChoice();
   }
 
   #showChoice() {

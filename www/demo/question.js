@@ -143,11 +143,11 @@ function explicitCall(words, tools) {
   return toolWish(named.name, words, `\`${named.name}\` is named outright`, given);
 }
 
-/** `rename this page to Turning`. @param {string} words @param {readonly OfferedTool[]} tools @returns {Wish | undefined} */
+/** `rename this page to Turning`, or without a title: then the tool asks for it. @param {string} words @param {readonly OfferedTool[]} tools @returns {Wish | undefined} */
 function renaming(words, tools) {
-  const title = /^(?:rename|retitle|call)\s+(?:this|the)\s+(?:page|tab)\s+(?:to\s+|as\s+)?["“]?(.+?)["”]?$/i.exec(words)?.[1];
-  if (!title || !tools.some(({ name }) => name === "rename_page")) return undefined;
-  return toolWish("rename_page", words, "that renames the page, if you allow it", { title });
+  const [isMeant, title] = /^(?:rename|retitle|call)\s+(?:this|the)\s+(?:page|tab)(?:\s+(?:to\s+|as\s+)?["“]?(.+?)["”]?)?$/i.exec(words) ?? [];
+  if (!isMeant || (!title && /^call/i.test(words)) || !tools.some(({ name }) => name === "rename_page")) return undefined;
+  return toolWish("rename_page", words, "that renames the page, if you allow it", title ? { title } : {});
 }
 
 /** @param {string} text @returns {Arguments | undefined} */

@@ -3,15 +3,8 @@
 
 /** @typedef {import("./trace.js").Call} Call */
 
-/** @type {readonly { text: string, shows: string }[]} */
-export const EXAMPLES = [
-  { text: "What is 17*23, and what time is it in Oslo?", shows: "two tools at the same time" },
-  { text: "Count the primes below 5 million", shows: "a slow tool: steer it, stop it" },
-  { text: "Convert 26.2 miles to km, then divide that by 4.5", shows: "a second turn that needs the first" },
-  { text: "What is 6*7? And rename this page to Turning", shows: "a tool that asks you first: reload while it waits" },
-  { text: "How does steering work, and what is a checkpoint?", shows: "search in a small library" },
-  { text: "What is 10 / (5 - 5), and what time is it in Olso?", shows: "tools that fail, in words" },
-];
+/** The question that stands in the box when the page opens, and that the recorded run answers. */
+export const OPENING = "What is 17*23, what time is it in Oslo, and convert 26.2 miles to km";
 
 /** Maps a tool to what one could ask next. @type {Map<string, string[]>} */
 const NEXT = new Map([
@@ -27,9 +20,11 @@ const NEXT = new Map([
  *
  * @param {boolean} isRunning
  * @param {readonly Call[]} calls of the last run
+ * @param {boolean} [hasTools] whether whoever answers can use tools
  * @returns {string[]}
  */
-export function suggestionsFor(isRunning, calls) {
+export function suggestionsFor(isRunning, calls, hasTools = true) {
+  if (!hasTools) return isRunning ? ["Shorter, please."] : ["Tell me a very short story", "Say it in other words"];
   if (isRunning) return ["Stop that. What time is it in Lima?", "Also: what is 2^16?"];
   const cut = calls.some(({ state }) => state === "cut") ? ["Go on"] : [];
   const next = [...new Set(calls.map(({ toolName }) => toolName))].reverse().flatMap((name) => NEXT.get(name) ?? []);

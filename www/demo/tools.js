@@ -114,17 +114,27 @@ export function demoTools({ tool: make = (definition) => definition, sleep = pau
 
   const renamePage = rename && tool({
     name: "rename_page",
-    description: "Gives this page another title, the one in the browser's tab. A person is asked before it happens.",
-    parameters: object({ title: { type: "string", minLength: 1, maxLength: 80 } }, ["title"]),
-    requiresApproval: true,
-    execute: async (/** @type {{ title: string }} */ { title }, context) => {
+    description: "Gives this page another title, the one in the browser's tab. A person is asked before it happens, and asked for the title if there is none.",
+    parameters: object({ title: { type: "string", minLength: 1, maxLength: 80 } }, []),
+    // Who is asked for the title need not be asked twice.
+    requiresApproval: (/** @type {{ title?: string }} */ { title }) => title !== undefined,
+    execute: async (/** @type {{ title?: string }} */ { title: given }, context) => {
+      const title = (given ?? (await titleFrom(context))).trim();
+      if (!title) throw new Error("the person gave no title");
       await hold(300, context);
-      rename(title.trim());
-      return answer(`The page is called “${title.trim()}” now.`, { title: title.trim() });
+      rename(title);
+      return answer(`The page is called “${title}” now.`, { title });
     },
   });
 
   return [calculator, clock, convertUnits, search, countPrimes, ...(renamePage ? [renamePage] : [])];
+}
+
+/** Asks the person for a title. @param {ToolContext} context */
+async function titleFrom({ ask }) {
+  const schema = object({ title: { type: "string", title: "Title", minLength: 1, maxLength: 80 } }, ["title"]);
+  const reply = await ask({ message: "What shall this page be called?", schema });
+  return reply.action === "accept" ? String(/** @type {{ title?: unknown }} */ (reply.content).title ?? "") : "";
 }
 
 /** @param {{ [name: string]: import("../npm/index.js").JsonSchema }} properties @param {string[]} required */

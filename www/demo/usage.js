@@ -2,19 +2,21 @@
 // What was used: in this run, and in all runs together.
 
 import { byId, h } from "./dom.js";
+import { budgetInWords } from "./questions.js";
 import { duration } from "./trace.js";
 import { grouped } from "./tools.js";
 
 /** @typedef {import("../npm/index.js").Usage} Usage */
 /** @typedef {import("../npm/index.js").AgentEvent} AgentEvent */
-/** @typedef {{ input: number, output: number, reasoning: number, cached: number, turns: number, calls: number, ms: number }} Sum */
+/** @typedef {{ input: number, output: number, reasoning: number, cached: number, turns: number, calls: number, ms: number, rate: number }} Sum */
 
 /** @type {[keyof Sum, string][]} */
-const ROWS = [["input", "Tokens in"], ["cached", "of a cache"], ["output", "Tokens out"], ["reasoning", "for thinking"], ["turns", "Turns"], ["calls", "Tool calls"], ["ms", "Time"]];
+const ROWS = [["input", "Tokens in"], ["cached", "of a cache"], ["output", "Tokens out"], ["reasoning", "for thinking"], ["turns", "Turns"], ["calls", "Tool calls"], ["ms", "Time"], ["rate", "Tokens a second"]];
 
 export class UsageView {
   constructor() {
     this.rows = byId("usage-rows", HTMLElement);
+    this.budget = byId("budget-note", HTMLElement);
     this.all = empty();
     this.run = empty();
     this.#draw();
@@ -33,6 +35,7 @@ export class UsageView {
 
   begin() {
     this.run = empty();
+    this.budget.hidden = true;
     this.#draw();
   }
 
@@ -41,6 +44,10 @@ export class UsageView {
     if (event.type === "message_end") {
       this.run.turns += 1;
       this.#add(event.message.usage);
+    } else if (event.type === "budget") {
+      this.budget.hidden = false;
+      this.budget.textContent = `Budget of the run: ${budgetInWords(event)} used.`;
+      this.budget.dataset["state"] = event.state;
     } else if (event.type === "tool_execution_end") {
       this.run.calls += 1;
     } else if (event.type === "agent_end") {
@@ -57,6 +64,10 @@ export class UsageView {
   end(trace) {
     this.run.ms = trace.endedAt ?? 0;
     for (const [name] of ROWS) this.all[name] += this.run[name];
+    // How fast the answers were written, once they began; it cannot be added up.
+    const written = trace.answers.reduce((sum, { parts }) => sum + ((parts.at(-1)?.end ?? 0) - (parts[0]?.start ?? 0)), 0);
+    this.run.rate = written > 0 ? (1000 * this.run.output) / written : 0;
+    this.all.rate = 0;
     this.#draw(true);
   }
 
@@ -69,7 +80,7 @@ export class UsageView {
   }
 
   #draw(isOver = false) {
-    const shown = ROWS.filter(([name]) => (name !== "cached" && name !== "reasoning") || this.run[name] + this.all[name] > 0);
+    const shown = ROWS.filter(([name]) => !["cached", "reasoning", "rate"].includes(name) || this.run[name] + this.all[name] > 0);
     this.rows.replaceChildren(...shown.map(([name, label]) => {
       const all = isOver ? this.all[name] : this.all[name] + this.run[name];
       const isPart = name === "cached" || name === "reasoning";
@@ -80,11 +91,12 @@ export class UsageView {
 
 /** @returns {Sum} */
 function empty() {
-  return { input: 0, output: 0, reasoning: 0, cached: 0, turns: 0, calls: 0, ms: 0 };
+  return { input: 0, output: 0, reasoning: 0, cached: 0, turns: 0, calls: 0, ms: 0, rate: 0 };
 }
 
 /** @param {keyof Sum} name @param {number} value */
 function inRow(name, value) {
+  if (name === "rate") return value === 0 ? "" : value < 10 ? value.toFixed(1) : grouped(Math.round(value));
   if (name === "ms") return value === 0 ? "–" : duration(value);
   return grouped(value);
 }

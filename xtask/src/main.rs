@@ -44,8 +44,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "demo",
-        usage: "demo [--port N] [--once QUESTION [--tape FILE]] [--model ID] [--base-url URL]",
-        about: "builds, then serves the demo page; with --once answers in the terminal",
+        usage: "demo [--port N] [--once QUESTION [--tape FILE]] [--model ID] [--base-url URL]\n  demo --out FOLDER [--weights FOLDER|FILE|URL]",
+        about: "builds, then serves the demo page; with --once answers in the terminal; with --out writes a folder for any web host, with the weights of a small model if they are given",
         run: demo::run,
     },
     Command {

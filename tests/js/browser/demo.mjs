@@ -1,7 +1,7 @@
 // @ts-check
 // The demo page, driven in Chromium as a person would use it.
 //   node tests/js/browser/demo.mjs BASE_URL page|worker [FOLDER_FOR_SCREENSHOTS]
-// The second word says where the loop is to run.
+// The second word says where the loop is to run. ONLY=words in the environment plays the checks whose names have them.
 // Prints a line per check and `N passed, N failed`; ends with 1 if one failed.
 
 import assert from "node:assert/strict";
@@ -40,6 +40,7 @@ let failed = 0;
  * @param {import("playwright-core").BrowserContextOptions & { hold?: number }} [options]
  */
 async function check(name, body, { hold = 1, ...options } = {}) {
+  if (!name.includes(process.env["ONLY"] ?? "")) return;
   const startedAt = performance.now();
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
@@ -48,6 +49,8 @@ async function check(name, body, { hold = 1, ...options } = {}) {
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("console", (message) => {
+    // What Chromium says when it is asked for a model that it does not have.
+    if (/Unable to create a text session/.test(message.text())) return;
     if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
   });
   try {
@@ -352,6 +355,8 @@ await check("examples and suggestions can be clicked, also in mid-run", async (p
 }, { hold: 4 });
 
 await checkPage("all of it works by keyboard, with the focus in sight", async (page) => {
+  // What is redrawn while it plays takes the focus with it.
+  await page.waitForSelector(`${by("play")}[data-state="over"]`);
   await page.focus(".skip");
   /** @type {string[]} */
   const reached = [];
@@ -368,7 +373,7 @@ await checkPage("all of it works by keyboard, with the focus in sight", async (p
     assert.ok(focus.visible, `the focus on ${focus.id} cannot be seen`);
     reached.push(focus.id);
   }
-  const wanted = ["choose-model", "log", "example", "box", "widen", "lanes", "tab-conversation", "hold", "in-flight"];
+  const wanted = ["choose-model", "log", "offer-small", "example", "box", "play", "lanes", "tab-conversation", "hold", "in-flight"];
   assert.deepEqual(wanted.filter((id) => reached.includes(id)), wanted, `reached: ${reached.join(", ")}`);
   assert.deepEqual([...wanted].sort((a, b) => reached.indexOf(a) - reached.indexOf(b)), wanted, "in the order of the page");
 
@@ -499,6 +504,104 @@ await check("what if another model had answered, also after the page was reloade
   assert.match(await page.innerText(by("ending-other")), /391[\s\S]*\d\d:\d\d/);
   await page.click(by("endings-again"));
   assert.ok(await page.isVisible(by("what-if-go")));
+});
+
+/** Another tab of the same browser. @param {Page} page */
+async function secondTab(page) {
+  const other = await page.context().newPage();
+  other.setDefaultTimeout(60_000);
+  await other.goto(page.url());
+  await other.waitForSelector("html[data-ready]");
+  return other;
+}
+
+await checkPage("a second tab shows the same run, may speak, and takes it over when the first is closed", async (page) => {
+  const other = await secondTab(page);
+  assert.match(await other.innerText(by("role")), /Another tab runs this conversation/);
+  await send(page, SLOW);
+  await other.waitForSelector(card("count_primes", "running"));
+  assert.equal(await other.innerText(`${by("bubble-user")} .what`), SLOW);
+  await shot(other, "second-tab");
+  await send(other, "Also: what is 2^16?");
+  await page.waitForSelector(`${by("tool-card")}[data-tool="calculator"]`);
+  await page.close();
+  await other.waitForFunction(() => /this one took over in \d+ ms/.test(document.querySelector('[data-testid="role"]')?.textContent ?? ""));
+  await full(other);
+  await idle(other);
+  assert.match(await answer(other), /65,?536/);
+  assert.equal(await other.locator(by("run")).count(), 1, "it stayed one run");
+  await shot(other, "took-over");
+  await send(other, "What is 2+2?");
+  await other.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+  await reload(other);
+  assert.equal(await other.locator(by("run-end")).count(), 2, "what was shown is still there");
+}, { hold: 4 });
+
+await checkPage("who chooses a model in a tab that follows gets the agent, and the key stays in that tab", async (page) => {
+  await full(page);
+  await send(page, "What is 17*23?");
+  await idle(page);
+  const other = await secondTab(page);
+  await other.waitForSelector(by("run-end"));
+  assert.match(await answer(other), /391/, "it shows what was said before it was opened");
+  /** @type {any[]} */
+  const asked = [];
+  await withServer(async (request, response) => {
+    if (request.method === "OPTIONS") return void response.writeHead(204, CORS).end();
+    let body = "";
+    for await (const piece of request) body += piece;
+    asked.push([request.headers.authorization, JSON.parse(body).messages.map((/** @type {any} */ { role }) => role).join()]);
+    response.writeHead(200, { ...CORS, "content-type": "text/event-stream" });
+    response.end(`data: ${JSON.stringify({ id: "1", choices: [{ index: 0, delta: { content: "From the server." }, finish_reason: "stop" }] })}\n\ndata: [DONE]\n\n`);
+  }, async (address) => {
+    await choose(other, { address, key: "key-of-the-test" });
+    await page.waitForFunction(() => document.documentElement.dataset["role"] === "follower");
+    await send(other, "Hello");
+    for (const tab of [other, page]) {
+      await tab.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+      assert.equal(await answer(tab), "From the server.");
+    }
+    assert.deepEqual(asked, [["Bearer key-of-the-test", "system,user,assistant,tool,assistant,user"]], "one history");
+    const kept = await page.evaluate(() => JSON.stringify({ ...localStorage }));
+    assert.ok(!kept.includes("key-of-the-test"));
+  });
+});
+
+await checkPage("a question is answered in either tab; starting over starts over in both", async (page) => {
+  const other = await secondTab(page);
+  await send(page, "Rename this page");
+  await page.waitForSelector(by("tool-question"));
+  await other.waitForSelector(by("tool-question"));
+  await other.fill(by("answer-title"), "Turning");
+  await other.press(by("answer-title"), "Enter");
+  await Promise.all([idle(page), idle(other)]);
+  assert.equal(await page.title(), "Turning");
+  assert.equal(await page.locator(by("tool-question")).count(), 0);
+  await other.click(by("reset"));
+  await page.waitForSelector(by("welcome"));
+  await other.waitForSelector(by("welcome"));
+  await send(page, "What is 2+2?");
+  await idle(other);
+  assert.match(await answer(other), /4/);
+  assert.equal(await other.locator(by("run")).count(), 1);
+});
+
+await check("a budget that is used up asks, and may be raised", async (page) => {
+  await full(page);
+  await page.selectOption(by("budget"), "ask");
+  await send(page, TWO_PARTS);
+  await page.waitForSelector(by("budget-question"));
+  assert.match(await page.innerText(by("budget-question")), /used up: 1 of 1 turn/);
+  await accessible(page);
+  await shot(page, "budget");
+  await page.click(by("raise"));
+  await idle(page);
+  assert.match(await answer(page), /391/);
+  assert.match(await page.innerText(by("budget-note")), /of 3 turns/);
+  await page.selectOption(by("budget"), "wrap_up");
+  await send(page, "Convert 26.2 miles to km, then divide that by 4.5, and then multiply that by 3");
+  await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+  assert.match(await page.innerText(`${by("run-end")} >> nth=1`), /budget/);
 });
 
 await checkPage("what is typed is shown as text and never as markup", async (page) => {
@@ -730,7 +833,7 @@ await check("another model answers over the wire; its key is sent there and kept
     await idle(page);
     assert.equal(await answer(page), "Hello from the server.");
     assert.ok(keys.length >= 2 && keys.every((key) => key === "Bearer key-of-the-test"), keys.join(", "));
-    assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage })), "{}");
+    assert.deepEqual(await page.evaluate(() => Object.keys({ ...localStorage, ...sessionStorage })), ["turnwheel-demo-conversation"], "which conversation it is, and no key");
     await choose(page, { address, key: "key-of-the-test", remember: true });
     await page.reload();
     await page.waitForSelector("html[data-ready]");
@@ -738,7 +841,7 @@ await check("another model answers over the wire; its key is sent there and kept
     await page.click(by("choose-model"));
     await page.uncheck(by("remember"));
     await page.click(by("model-use"));
-    assert.equal(await page.evaluate(() => localStorage.length), 0, "unticked, it is forgotten");
+    assert.equal(await page.evaluate(() => localStorage.getItem("turnwheel-demo-model")), null, "unticked, it is forgotten");
   });
 });
 
@@ -787,7 +890,7 @@ await check("each of the four wires can be chosen, with a key and an address of 
       assert.ok(urls.length === 2 && path.test(urls[1] ?? ""), urls.join(" "));
     });
   }
-  assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage })), "{}");
+  assert.deepEqual(await page.evaluate(() => Object.keys({ ...localStorage, ...sessionStorage })), ["turnwheel-demo-conversation"], "which conversation it is, and no key");
 });
 
 /**
@@ -895,11 +998,181 @@ if (inWorker) await check("a Worker that was started anew is named, and the next
 }, { hold: 4 });
 
 if (!inWorker) await check("without a Worker it cannot be chosen", async (page) => {
-  await page.route("**/worker.json", (route) => route.fulfill({ json: { url: null } }));
+  await page.route("**/site.json", (route) => route.fulfill({ json: { worker: null } }));
   await reload(page);
   assert.ok(await page.isDisabled(by("place-worker")));
   await send(page, "What is 2+2?");
   await idle(page);
+});
+
+/** The page with a double of the browser's own model. @param {Page} page @param {string} state what it says of itself */
+async function withBrowsersOwn(page, state) {
+  await page.addInitScript((state) => {
+    class Session extends EventTarget {
+      contextUsage = 0;
+      contextWindow = 4000;
+      measureContextUsage = async () => 10;
+      async *promptStreaming(/** @type {any[]} */ messages) {
+        const hasResult = JSON.stringify(messages).includes("Tool results");
+        if ("fails" in globalThis) throw new Error("the device was lost");
+        yield hasResult ? '{"say": "It is 391."}' : '{"calls": [{"name": "calculator", "arguments": {"expression": "17*23"}}]}';
+      }
+      destroy() {}
+    }
+    Object.assign(globalThis, { LanguageModel: {
+      availability: async () => state,
+      create: async (/** @type {any} */ { monitor } = {}) => {
+        if (state === "broken") throw new Error("the device has no room for it");
+        const target = new EventTarget();
+        monitor?.(target);
+        target.dispatchEvent(Object.assign(new Event("downloadprogress"), { loaded: 0.5 }));
+        if (state === "downloadable" && !("downloaded" in globalThis)) await new Promise((resolve) => Object.assign(globalThis, { downloaded: resolve }));
+        return new Session();
+      },
+    } });
+  }, state);
+  await reload(page);
+}
+
+await checkPage("the browser's own model is offered where there is one, is loaded by a click, and calls the tools of the page", async (page) => {
+  assert.ok(await page.isHidden(by("offer-browser")), "here there is none");
+  await withBrowsersOwn(page, "downloadable");
+  await page.waitForSelector(by("offer-browser"));
+  assert.match(await page.innerText(by("offer-browser")), /fetches it once[\s\S]*Nothing leaves the page/);
+  await page.click(by("offer-browser"));
+  assert.match(await page.innerText(by("leaves")), /What leaves the page: nothing/);
+  await shot(page, "picker-light");
+  await page.click(by("model-use"));
+  await page.waitForFunction(() => /fetches its model: 50 %.*the rehearsal answers/.test(document.querySelector('[data-testid="loading-text"]')?.textContent ?? ""));
+  await accessible(page);
+  await shot(page, "loading-light");
+  assert.equal(await page.textContent(by("model-name")), "Rehearsal");
+  await page.evaluate(() => /** @type {any} */ (globalThis)["downloaded"]());
+  await page.waitForFunction(() => /own model/.test(document.querySelector('[data-testid="model-name"]')?.textContent ?? ""));
+  await full(page);
+  await send(page, "What is 17*23?");
+  await idle(page);
+  assert.match(await page.innerText(card("calculator", "done")), /391/);
+  assert.equal(await answer(page), "It is 391.");
+  await page.evaluate(() => void Object.assign(globalThis, { fails: true }));
+  await send(page, "What is 2+2?");
+  await page.waitForSelector(by("failure"));
+  assert.match(await page.innerText(by("failure")), /the device was lost/);
+  await page.click(by("rehearse"));
+  await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 3);
+  assert.match(await answer(page), /4/);
+  assert.equal(await page.textContent(by("model-name")), "Rehearsal");
+  await page.evaluate(() => void Reflect.deleteProperty(globalThis, "fails"));
+  await page.click(by("choose-model"));
+  await page.check(by("row-browser"));
+  await page.click(by("model-use"));
+  await page.waitForFunction(() => /own model/.test(document.querySelector('[data-testid="model-name"]')?.textContent ?? ""));
+  assert.match(await page.innerText(by("hint")), /Nothing leaves this page/);
+});
+
+await checkPage("a model that cannot be loaded says why, and the rehearsal goes on; a file that is none is told apart", async (page) => {
+  await page.evaluate(() => void Object.defineProperty(navigator, "hardwareConcurrency", { get: () => 2 }));
+  await page.click(by("offer-small"));
+  await page.click(by("model-use"));
+  assert.match(await page.innerText(by("file-problem")), /Choose a file that ends in \.gguf/);
+  assert.match(await page.innerText(by("device-warning")), /Slow on this machine: it has 2 cores/);
+  await page.setInputFiles(by("file"), { name: "notes.gguf", mimeType: "text/plain", buffer: Buffer.from("no weights at all") });
+  await page.click(by("model-use"));
+  await page.waitForSelector(`${by("loading")}[data-state="failed"]`);
+  assert.match(await page.innerText(by("loading-text")), /notes is no GGUF file\. The rehearsal goes on answering/);
+  await accessible(page);
+  await page.click(by("loading-cancel"));
+  await page.waitForSelector(by("loading"), { state: "hidden" });
+  assert.equal(await page.textContent(by("model-name")), "Rehearsal");
+});
+
+await checkPage("every choice says what leaves the page, and to whom", async (page) => {
+  await page.click(by("choose-model"));
+  for (const [row, says] of /** @type {[string, RegExp][]} */ ([
+    ["rehearsal", /nothing\.$/], ["small", /nothing\.$/],
+    ["ollama", /go to localhost:11434, on this machine, and to nobody else/],
+    ["openai", /and your key go to api\.openai\.com, and to nobody else/], ["gemini", /generativelanguage\.googleapis\.com/],
+  ])) {
+    await page.check(by(`row-${row}`));
+    assert.match(await page.innerText(by("leaves")), says, row);
+  }
+  await page.fill(by("base-url"), "https://llm.example/v1");
+  assert.match(await page.innerText(by("leaves")), /llm\.example/, "as it is typed");
+});
+
+for (const reducedMotion of /** @type {const} */ (["no-preference", "reduce"])) {
+  await checkPage(`the page opens on a recorded run, ${reducedMotion === "reduce" ? "as it ended, for whoever wants less motion" : "which plays"}; Enter runs its question live`, async (page) => {
+    const ends = () => ofInspector(page, "log.end");
+    if (reducedMotion === "reduce") assert.equal(await page.getAttribute(by("play"), "data-state"), "over");
+    else {
+      const [before] = [await ends()];
+      await page.waitForFunction((before) => /** @type {any} */ (document.querySelector("#inspector")).log.end > before, before);
+    }
+    await page.waitForSelector(`${by("play")}[data-state="over"]`);
+    assert.match(String(await page.getAttribute(inspected(".lanes"), "aria-label")), /calculator 1, clock 1, convert_units 1/);
+    assert.equal(await page.textContent(by("timeline-title")), "A recorded run");
+    await page.focus(inspected("input[type=range]"));
+    await page.keyboard.press("Home");
+    await drawn(page);
+    assert.match(await page.innerText(inspected(".now")), /^0 of /);
+    await page.focus(by("box"));
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelectorAll('[data-testid="tool-card"][data-state="running"]').length === 3);
+    assert.equal(await page.textContent(by("timeline-title")), "Timeline");
+    assert.equal(await page.inputValue(by("box")), "");
+    await full(page);
+    await idle(page);
+    assert.match(await answer(page), /391[\s\S]*Oslo[\s\S]*42\.16/);
+  }, { reducedMotion, hold: 3 });
+}
+
+for (const width of [1280, 360]) for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+  await checkPage(`by keyboard alone, ${width} px, ${colorScheme}: the question is run, a tool is allowed, a model is chosen`, async (page) => {
+    await page.focus(".skip");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "box", "the first link leads to the box");
+    await noSidewaysScroll(page);
+    await shot(page, `opening-${width}-${colorScheme}`);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(card("clock", "done"));
+    await idle(page);
+    await page.keyboard.type("What is 6*7? And rename this page to Turning");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(by("question"));
+    await page.waitForSelector(card("calculator", "done"));
+    // From the box back to the question.
+    for (let presses = 0; presses < 40 && (await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.dataset["testid"])) !== "allow"; presses++) await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+    assert.equal(await page.title(), "Turning");
+    await noSidewaysScroll(page);
+    await page.focus(by("choose-model"));
+    await page.keyboard.press("Enter");
+    await page.focus(by("row-rehearsal"));
+    await page.keyboard.press("ArrowDown");
+    assert.ok(await page.isChecked(by("row-ollama")));
+    await noSidewaysScroll(page);
+    await accessible(page);
+    await shot(page, `keyboard-picker-${width}-${colorScheme}`);
+    await page.keyboard.press("Enter");
+    assert.match(String(await page.textContent(by("model-name"))), /Ollama/);
+    assert.match(await page.innerText("#hint-who"), /go to localhost:11434/);
+  }, { viewport: { width, height: 800 }, colorScheme });
+}
+
+await checkPage("what is typed first replaces the question in the box", async (page) => {
+  await page.focus(by("box"));
+  await page.keyboard.type("2+2");
+  assert.equal(await page.inputValue(by("box")), "2+2");
+  await page.keyboard.press("Enter");
+  await idle(page);
+  await page.click(by("reset"));
+  await page.waitForSelector(by("welcome"));
+  assert.match(await page.inputValue(by("box")), /^What is 17/);
+  await page.focus(by("box"));
+  await page.keyboard.press("End");
+  await page.keyboard.type("!");
+  assert.match(await page.inputValue(by("box")), /^What is 17.*km!$/, "whoever moves in it changes it");
 });
 
 await checkPage("a choice that lacks something is not taken, and says what it lacks", async (page) => {

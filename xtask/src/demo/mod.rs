@@ -1,9 +1,9 @@
-//! `cargo xtask demo`: serves the demo page, or answers one question in the terminal.
+//! `cargo xtask demo`: serves the demo page, writes a folder of it, or answers one question in the terminal.
 
 mod serve;
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -16,9 +16,17 @@ use serve::{Site, listen, serve};
 
 const PAGE: &str = "www/demo";
 
-/// Runs `cargo xtask demo [--port N] [--once QUESTION] [--model ID] [--base-url URL] [--tape FILE]`.
+/// Where npm has put llama.cpp as WebAssembly.
+const ENGINE: &str = "node_modules/@wllama/wllama/esm";
+
+/// Runs `cargo xtask demo [--port N] [--out FOLDER] [--weights FOLDER|FILE|URL] [--once QUESTION] [--model ID] [--base-url URL]
+/// [--tape FILE]`.
 pub fn run(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &[], &["--once", "--port", "--model", "--base-url", "--tape"])?;
+    let args = Args::parse(
+        args,
+        &[],
+        &["--once", "--out", "--weights", "--port", "--model", "--base-url", "--tape"],
+    )?;
     args.no_positional()?;
     let port = match args.value("--port") {
         Some(text) => {
@@ -30,11 +38,22 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     if args.value("--tape").is_some() && args.value("--once").is_none() {
         return Err(Misuse("`--tape` goes with `--once`; the page has a button for it".to_owned()).into());
     }
+    if args.value("--out").is_some() && args.value("--once").is_some() {
+        return Err(
+            Misuse("`--once` answers in the terminal, `--out` writes a folder: give one".to_owned()).into()
+        );
+    }
+    if args.value("--weights").is_some() && args.value("--out").is_none() {
+        return Err(
+            Misuse("`--weights` goes with `--out`; the page that is served takes a file".to_owned()).into()
+        );
+    }
     setup::for_build()?;
     let package = pack::build(Kind::Release)?.folder;
-    match args.value("--once") {
-        Some(question) => once(question, &args),
-        None => serve_page(package, port, &args),
+    match (args.value("--once"), args.value("--out")) {
+        (Some(question), _) => once(question, &args),
+        (None, Some(out)) => folder(out, &package, args.value("--weights")),
+        (None, None) => serve_page(package, port, &args),
     }
 }
 
@@ -52,6 +71,18 @@ fn once(question: &str, args: &Args) -> Result<ExitCode> {
         node.arg("--tape").arg(std::path::absolute(tape)?);
     }
     Ok(exit_code(node.stdin(Stdio::inherit()).status().context("cannot start node")?))
+}
+
+/// Writes a folder that any web host serves. Paths are relative to where the user is.
+fn folder(out: &str, package: &Path, weights: Option<&str>) -> Result<ExitCode> {
+    let mut node = command("node");
+    node.arg(root().join(PAGE).join("folder.mjs")).arg(std::path::absolute(out)?).arg(package);
+    if let Some(weights) = weights {
+        let is_address = weights.starts_with("https://") || weights.starts_with("http://");
+        let given = if is_address { PathBuf::from(weights) } else { std::path::absolute(weights)? };
+        node.arg("--weights").arg(given);
+    }
+    Ok(exit_code(node.status().context("cannot start node")?))
 }
 
 fn serve_page(package: PathBuf, port: Option<u16>, args: &Args) -> Result<ExitCode> {
@@ -73,7 +104,7 @@ fn serve_page(package: PathBuf, port: Option<u16>, args: &Args) -> Result<ExitCo
     let (_child, worker) = worker.map_or((None, None), |(child, worker)| (Some(child), Some(worker)));
     println!("{address}");
     eprintln!("the demo page; Ctrl-C ends it");
-    serve(&listener, &Site { page, package, worker })
+    serve(&listener, &Site { page, package, engine: root().join(ENGINE), worker })
 }
 
 /// Starts the page's Worker in Cloudflare's runtime and returns its address. Without it the

@@ -21,12 +21,13 @@ pub(super) fn listen(port: Option<u16>) -> Result<TcpListener> {
     }
 }
 
-/// What is served: the page at `/`, the package at `/pkg/`, and the address of the
-/// Worker at `/worker.json`.
+/// What is served: the page at `/`, the package at `/pkg/`, llama.cpp at `/wllama/`, and the
+/// address of the Worker at `/site.json`.
 #[derive(Clone)]
 pub(super) struct Site {
     pub(super) page: PathBuf,
     pub(super) package: PathBuf,
+    pub(super) engine: PathBuf,
     pub(super) worker: Option<String>,
 }
 
@@ -49,8 +50,8 @@ fn answer(mut stream: TcpStream, site: &Site) -> std::io::Result<()> {
     if method != "GET" && method != "HEAD" {
         return refuse(&mut stream, "405 Method Not Allowed\r\nAllow: GET, HEAD");
     }
-    if let (Some(worker), "/worker.json") = (&site.worker, target.as_str()) {
-        let text = format!("{{ \"url\": \"{worker}\" }}\n");
+    if let (Some(worker), "/site.json") = (&site.worker, target.as_str()) {
+        let text = format!("{{ \"worker\": \"{worker}\" }}\n");
         head(&mut stream, "200 OK", "application/json", text.len() as u64)?;
         return if method == "GET" { stream.write_all(text.as_bytes()) } else { Ok(()) };
     }
@@ -104,13 +105,14 @@ fn head(stream: &mut TcpStream, status: &str, media_type: &str, length: u64) -> 
 }
 
 impl Site {
-    /// Returns the file for the target of a request, if it is inside the two folders.
+    /// Returns the file for the target of a request, if it is inside the three folders.
     fn file(&self, target: &str) -> Option<PathBuf> {
         let path = target.split(['?', '#']).next()?;
         let path = decode(path.strip_prefix('/')?)?;
-        let (folder, rest) = match path.strip_prefix("pkg/") {
-            Some(rest) => (&self.package, rest),
-            None => (&self.page, path.as_str()),
+        let (folder, rest) = match (path.strip_prefix("pkg/"), path.strip_prefix("wllama/")) {
+            (Some(rest), _) => (&self.package, rest),
+            (_, Some(rest)) => (&self.engine, rest),
+            (None, None) => (&self.page, path.as_str()),
         };
         let outside = |part: &str| part.starts_with('.') || part.contains(['\\', ':', '\0']);
         if rest.starts_with('/') || rest.split('/').any(outside) {
@@ -179,9 +181,12 @@ mod tests {
         fs::write(folder.join("secret.txt"), "secret").unwrap();
         #[cfg(unix)]
         let _ = std::os::unix::fs::symlink(folder.join("secret.txt"), folder.join("page/link.txt"));
-        fs::write(folder.join("page/worker.json"), r#"{ "url": null }"#).unwrap();
+        fs::write(folder.join("page/site.json"), r#"{ "worker": null }"#).unwrap();
+        fs::create_dir_all(folder.join("engine/wasm")).unwrap();
+        fs::write(folder.join("engine/wasm/wllama.wasm"), b"\0asm").unwrap();
         let worker = (name == "worker").then(|| "http://127.0.0.1:1".to_owned());
-        let site = Site { page: folder.join("page"), package: folder.join("package"), worker };
+        let [page, package, engine] = ["page", "package", "engine"].map(|name| folder.join(name));
+        let site = Site { page, package, engine, worker };
         let listener = listen(Some(0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || serve(&listener, &site));
@@ -209,6 +214,7 @@ mod tests {
             ("/a%20b.css", "text/css; charset=utf-8", "p{}"),
             ("/pkg/entry/web.js", "text/javascript; charset=utf-8", "export {}"),
             ("/pkg/turnwheel.wasm", "application/wasm", "\0asm"),
+            ("/wllama/wasm/wllama.wasm", "application/wasm", "\0asm"),
         ] {
             let answer = get(port, target);
             assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{target}: {answer}");
@@ -220,13 +226,13 @@ mod tests {
 
     #[test]
     fn the_page_is_told_where_its_worker_is_if_there_is_one() {
-        let body = |port| get(port, "/worker.json").rsplit("\r\n\r\n").next().unwrap_or_default().to_owned();
-        assert_eq!(body(site("worker")), "{ \"url\": \"http://127.0.0.1:1\" }\n");
-        assert_eq!(body(site("no-worker")), "{ \"url\": null }");
+        let body = |port| get(port, "/site.json").rsplit("\r\n\r\n").next().unwrap_or_default().to_owned();
+        assert_eq!(body(site("worker")), "{ \"worker\": \"http://127.0.0.1:1\" }\n");
+        assert_eq!(body(site("no-worker")), "{ \"worker\": null }");
     }
 
     #[test]
-    fn nothing_outside_the_two_folders_is_served() {
+    fn nothing_outside_the_folders_is_served() {
         let port = site("outside");
         for target in [
             "/../secret.txt",
@@ -237,6 +243,7 @@ mod tests {
             "/sub/..\\..\\secret.txt",
             "//etc/passwd",
             "/pkg//etc/passwd",
+            "/wllama/../secret.txt",
             "/link.txt",
             "/.hidden",
             "/nowhere",

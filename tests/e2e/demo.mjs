@@ -1,0 +1,113 @@
+// @ts-check
+// The demo's folder with a real model in it: SmolLM2-135M, or the weights of `--gguf FILE`, run by llama.cpp in the page. Without
+// a request to another origin, and without a network on the second visit.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+import { servedFolder } from "../demo/made.mjs";
+import { MODEL, pythonWith, weightsOf } from "./python.mjs";
+
+const gguf = process.env.GGUF;
+const { python, missing } = gguf ? { python: "" } : pythonWith("the-model", MODEL);
+const PATIENCE_MS = 4 * 60_000;
+
+/** @type {Awaited<ReturnType<typeof servedFolder>>} */
+let site;
+/** @type {import("playwright-core").Browser | undefined} */
+let browser;
+/** @type {import("playwright-core").BrowserContext} */
+let context;
+/** @type {import("playwright-core").Page} */
+let page;
+const by = (/** @type {string} */ testid) => `[data-testid="${testid}"]`;
+/** @type {string[]} */
+const elsewhere = [];
+
+before(async () => {
+  if (missing) return;
+  site = await servedFolder(["--weights", gguf ?? weightsOf(String(python))]);
+  browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  context.on("request", (request) => void (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(site.url) && elsewhere.push(request.url())));
+  await open();
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.end();
+});
+
+async function open() {
+  page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  await page.goto(site.url);
+  await page.waitForSelector("html[data-ready]");
+}
+
+async function load() {
+  await page.click(by("choose-model"));
+  await page.check(by("row-small"));
+  assert.match(await page.innerText(by("leaves")), /nothing/);
+  await page.click(by("model-use"));
+}
+
+/** @param {string} words */
+async function ask(words) {
+  const runs = await page.locator(by("run-end")).count();
+  await page.fill(by("box"), words);
+  await page.press(by("box"), "Enter");
+  await page.waitForSelector(`${by("run-end")} >> nth=${runs}`);
+  return (await page.locator(by("answer")).last().innerText()).trim();
+}
+
+/** @param {import("node:test").TestContext} t @param {string} name */
+const shot = async (t, name) => process.env["SHOTS"] && (await page.screenshot({ path: join(process.env["SHOTS"], `${name}.png`) }), t.diagnostic(name));
+
+test("nothing is fetched before somebody chooses it, and the choice says its size", { skip: missing, timeout: PATIENCE_MS }, async () => {
+  assert.match(await page.innerText(by("offer-small")), /\d+ MB/);
+  assert.ok(!site.asked.some((path) => /weights|wllama/.test(path)), "nothing of it was fetched");
+});
+
+test("cancelled, nothing changes; then it loads, and a real model answers in the page", { skip: missing, timeout: 2 * PATIENCE_MS }, async (t) => {
+  await load();
+  await page.click(by("loading-cancel"));
+  await page.waitForSelector(by("loading"), { state: "hidden" });
+  assert.equal(await page.innerText(by("model-name")), "Rehearsal");
+  const start = performance.now();
+  await load();
+  await shot(t, "loading");
+  await page.waitForFunction(() => document.querySelector('[data-testid="model-name"]')?.textContent !== "Rehearsal" || document.querySelector('[data-testid="loading"]')?.getAttribute("data-state") === "failed");
+  assert.notEqual(await page.innerText(by("model-name")), "Rehearsal", await page.innerText(by("loading-text")));
+  const loaded = performance.now() - start;
+  const words = await ask("Say hello in one short sentence.");
+  assert.ok(words.length > 2, words);
+  assert.match(await page.innerText(by("hint")), /Nothing leaves this page/);
+  assert.equal(await page.locator(".turn-note").count(), 0, "nobody else answered");
+  t.diagnostic(`loaded in ${(loaded / 1000).toFixed(1)} s, ${await page.innerText(by("usage-rate"))} tokens a second: ${words.slice(0, 80)}`);
+  await shot(t, "answered");
+});
+
+test("a model that can calls a tool of the page", { skip: missing ?? (gguf ? false : "SmolLM2 talks; `--gguf FILE` names weights that call"), timeout: 2 * PATIENCE_MS }, async (t) => {
+  await ask("Use the calculator: what is 17*23?");
+  const card = page.locator(`${by("tool-card")}[data-tool="calculator"][data-state="done"]`);
+  assert.match(await card.first().innerText(), /391/);
+  await shot(t, "called");
+});
+
+test("the next visit has page and weights without a network", { skip: missing, timeout: 2 * PATIENCE_MS }, async () => {
+  await page.evaluate(async () => {
+    await navigator.serviceWorker.ready;
+    if (!navigator.serviceWorker.controller) await new Promise((resolve) => navigator.serviceWorker.addEventListener("controllerchange", resolve, { once: true }));
+  });
+  await page.close();
+  await site.stop();
+  await open();
+  await load();
+  await page.waitForFunction(() => document.querySelector('[data-testid="model-name"]')?.textContent !== "Rehearsal" || document.querySelector('[data-testid="loading"]')?.getAttribute("data-state") === "failed");
+  assert.notEqual(await page.innerText(by("model-name")), "Rehearsal", await page.innerText(by("loading-text")));
+  assert.ok((await ask("And again, please.")).length > 0);
+});
+
+test("nothing went to another origin", { skip: missing }, () => assert.deepEqual(elsewhere, []));
