@@ -27,7 +27,7 @@ const sleeper = await start("sleeper.mjs", {
     return /** @type {any} */ (Response.json({}));
   } },
 });
-const example = await start("../../../www/examples/durable-object/worker.js", { handleRuntimeStdio: quiet, bindings: { TOKEN: "t" } });
+const example = await start("../../../www/examples/durable-object/worker.ts", { handleRuntimeStdio: quiet, bindings: { TOKEN: "t" } });
 after(async () => {
   await sleeper.dispose();
   await example.dispose();
