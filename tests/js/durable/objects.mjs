@@ -110,7 +110,7 @@ export class Old extends Base {}
 export default {
   /** @param {Request} request @param {any} env */
   async fetch(request, env) {
-    const { pathname, searchParams } = new URL(request.url);
+    const { pathname } = new URL(request.url);
     const [, kind = "", name = "", method = ""] = pathname.split("/");
     if (kind === "plain") {
       // Not in an object: as code in a plain Worker might try it.
@@ -125,7 +125,7 @@ export default {
     if (!method.startsWith("rpc-")) return route(request, namespace, { prefix: `/${kind}` }) ?? new Response("not routed", { status: 404 });
     const stub = namespace.get(namespace.idFromName(name));
     try {
-      return Response.json({ value: await stub[method.slice(4)](...JSON.parse(searchParams.get("with") ?? "[]")) });
+      return Response.json({ value: await stub[method.slice(4)](...(await request.json())) });
     } catch (error) {
       return Response.json({ error: String(error) });
     }
