@@ -50,8 +50,7 @@ export class DurableAgent extends DurableObject {
 
   /** @param {any} ctx @param {any} env */
   constructor(ctx, env) {
-    super(ctx, env);
-    checkObject(ctx, this);
+    super(checkedContext(ctx, new.target.name), env);
     /** A back-off of this many milliseconds or more is an alarm, so that the object need not stay in memory. */
     this.alarmAfterMs = 10_000;
     this.#store = durableObjectStore(ctx.storage);
@@ -270,8 +269,9 @@ export class DurableAgent extends DurableObject {
 // Outside the class: one that refers to itself by name gets renamed by the bundler.
 const alarmOfBase = DurableAgent.prototype.alarm;
 
-/** @param {any} ctx @param {object} object */
-function checkObject(ctx, { constructor: { name } }) {
+/** @param {any} ctx @param {string} name of the class */
+function checkedContext(ctx, name) {
   if (typeof ctx?.blockConcurrencyWhile !== "function") throw misuse(`${name} is a Durable Object, which Cloudflare makes: bind it in wrangler.jsonc (durable_objects.bindings), and ask for env.NAME.get(id)`);
   if (!ctx.storage?.sql) throw misuse(`${name} needs the SQLite storage of Durable Objects: name it under \`new_sqlite_classes\` in the migrations of wrangler.jsonc`);
+  return ctx;
 }
