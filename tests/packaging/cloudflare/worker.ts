@@ -35,7 +35,15 @@ export default {
     const routed = route(request, env.CHAT);
     if (routed) return routed;
     const run = new Agent(options(env)).prompt(searchParams.get("q") ?? "What is 17 + 25?", { signal: request.signal });
-    return new Response(ReadableStream.from(run.textStream).pipeThrough(new TextEncoderStream()), {
+    const pieces = run.textStream[Symbol.asyncIterator]();
+    const body = new ReadableStream<string>({
+      async pull(controller) {
+        const { done, value } = await pieces.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+    });
+    return new Response(body.pipeThrough(new TextEncoderStream()), {
       headers: { "content-type": "text/plain; charset=utf-8" },
     });
   },
