@@ -21,3 +21,5 @@ declare module "cloudflare:workers" {
     waitForEvent(name: string, options: { type: string; timeout?: any }): Promise<{ payload: any }>;
   }
 }
+
+interface DurableObjectNamespace<T> { idFromName(name: string): any; get(id: any): T }
