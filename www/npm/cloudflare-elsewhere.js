@@ -5,7 +5,7 @@
 import { misuse } from "./shared.js";
 
 export { route } from "./cloudflare/route.js";
-export { workflowHost } from "./cloudflare/workflow-host.js";
+export { decisionType, workflowHost } from "./cloudflare/workflow-host.js";
 
 export class DurableAgent {
   constructor() {

@@ -136,9 +136,9 @@ export interface WorkflowHost {
 
 /**
  * The `host` of an agent inside a Cloudflare Workflow: every call of a model, every tool and every decision is a step of the
- * Workflow, stored when it has ended, and not run again. A question waits, up to 30 days, for the event whose type is its
- * name with "-" in place of "/": `t1-approve-0` for the first question of the first turn. A step may take 30 minutes and is
- * tried four times; a result may have 1,000,000 bytes.
+ * Workflow, stored when it has ended, and not run again. A question waits, up to 30 days, for an event of the type that
+ * {@link decisionType} says, whose payload is the decision. A step may take 30 minutes and is tried four times; a result may
+ * have 1,000,000 bytes. What reaches the agent from outside in other ways is not stored.
  *
  * @example
  * import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
@@ -151,3 +151,13 @@ export interface WorkflowHost {
  * }
  */
 export function workflowHost(step: StepOfWorkflow): WorkflowHost;
+
+/**
+ * The type of the event that answers a question of an agent in a Workflow: the name that `host.wait` gets, with "-" in place
+ * of "/", such as `t1-approve-0`; one that is longer than 100 characters ends with a digest.
+ *
+ * @example
+ * const instance = await env.FLOW.get(id);
+ * await instance.sendEvent({ type: decisionType("t1/approve/0"), payload: "approve" });
+ */
+export function decisionType(name: string): string;

@@ -3,4 +3,4 @@
 
 export { DurableAgent } from "./cloudflare/durable-agent.js";
 export { route } from "./cloudflare/route.js";
-export { workflowHost } from "./cloudflare/workflow-host.js";
+export { decisionType, workflowHost } from "./cloudflare/workflow-host.js";

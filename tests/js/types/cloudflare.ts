@@ -2,7 +2,7 @@
 
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
 import { Agent, scripted, type AgentEvent, type AgentOptions, type JsonValue } from "turnwheel";
-import { DurableAgent, route, workflowHost, type ObjectNamespace, type StepOfWorkflow, type WorkflowHost } from "turnwheel/cloudflare";
+import { decisionType, DurableAgent, route, workflowHost, type ObjectNamespace, type StepOfWorkflow, type WorkflowHost } from "turnwheel/cloudflare";
 import type { AgentCommand } from "turnwheel/server";
 
 interface Env { CHAT: DurableObjectNamespace<Chat>; WAITING: DurableObjectNamespace<Waiting>; FLOW: Workflow<{ topic: string }>; KEY: string }
@@ -67,6 +67,7 @@ export default {
     const { runId }: { runId: string } = await stub.prompt("Hello");
     const id: string = await stub.schedule(Date.now() + 60_000, "Good morning");
     const taken: boolean = await stub.unschedule(id);
+    await (await env.FLOW.get("a")).sendEvent({ type: decisionType("t1/approve/0"), payload: "approve" });
     // @ts-expect-error a time is a number
     void stub.schedule("noon", "x");
     // @ts-expect-error who may ask is nobody's business

@@ -47,7 +47,7 @@ declare function draw(what: unknown): void;
 declare function print(text: string): void;
 declare function saveCheckpoint(): void;
 declare const ctx: any;
-declare const env: { CHAT: ObjectNamespace };
+declare const env: { CHAT: ObjectNamespace; FLOW: any };
 declare const step: WorkflowStep;
 declare const key: Uint8Array;
 declare function readFileSync(file: string, encoding: "utf8"): string;

@@ -176,7 +176,7 @@ test("where it cannot be, it says what is missing", async () => {
   const { code, message } = await ask("plain");
   assert.equal(code, "misuse", message);
   assert.match(message, /^Failing is a Durable Object, which Cloudflare makes: bind it in wrangler\.jsonc/);
-  assert.match((await rpc("old/a/rpc-prompt", "x")).error, /needs the SQLite storage of Durable Objects: .*new_sqlite_classes/);
+  assert.match((await rpc("old/a/rpc-prompt", "x")).error, /could not be loaded from the Durable Object's SQLite: .*new_sqlite_classes/);
   assert.equal((await get("unsaid/a/state")).status, 503);
   assert.match(console, /Unsaid extends DurableAgent, and must say by options\(\) which agent it is/);
 });

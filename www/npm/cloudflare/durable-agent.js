@@ -272,6 +272,5 @@ const alarmOfBase = DurableAgent.prototype.alarm;
 /** @param {any} ctx @param {string} name of the class */
 function checkedContext(ctx, name) {
   if (typeof ctx?.blockConcurrencyWhile !== "function") throw misuse(`${name} is a Durable Object, which Cloudflare makes: bind it in wrangler.jsonc (durable_objects.bindings), and ask for env.NAME.get(id)`);
-  if (!ctx.storage?.sql) throw misuse(`${name} needs the SQLite storage of Durable Objects: name it under \`new_sqlite_classes\` in the migrations of wrangler.jsonc`);
   return ctx;
 }
