@@ -74,7 +74,10 @@ impl AgentStream {
             }
             match key {
                 Ok(key) => {
-                    *key_of_turn.borrow_mut() = Some((turn_index, place, key.clone()));
+                    // Where there is none, the next attempt asks again.
+                    if key.is_some() {
+                        *key_of_turn.borrow_mut() = Some((turn_index, place, key.clone()));
+                    }
                     call(request, key)
                 }
                 Err(text) => no_key(before.as_deref(), &text),

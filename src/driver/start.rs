@@ -43,6 +43,7 @@ impl AgentStream {
             Effect::Execute { tool, call_id, arguments } => {
                 self.execute(&config, tool, call_id, arguments, cancel.clone())
             }
+            Effect::Sleep { ms } => sleep(&*config.ports.timer, ms, self.state.is_backing_off(id)),
             effect => match self.future_of(effect, &config, &cancel) {
                 Some(future) => future,
                 None => return,
@@ -119,14 +120,13 @@ impl AgentStream {
                 let answer = guard(|| Ok(approver.decide(request, cancel.clone())));
                 EffectFuture::once(answer, Reply::Approved)
             }
-            Effect::Sleep { ms } => sleep(&*ports.timer, ms),
             Effect::Hook(call) => {
                 let run = self.handover.cancel.clone();
                 let calls = call_hooks(config.clone(), self.context().clone(), run, call);
                 EffectFuture::once(Ok(calls), |result| Reply::Hook(result.map_err(hook_error)))
             }
             // These start in [`AgentStream::start`].
-            Effect::Execute { .. } => return None,
+            Effect::Execute { .. } | Effect::Sleep { .. } => return None,
             Effect::Infer { model, turn_index, request } => {
                 EffectFuture::Model(self.spans.answer(self.infer(config, model, turn_index, request, cancel)))
             }
@@ -219,8 +219,8 @@ fn poll(provider: &Rc<dyn MessageProvider>, queue: Queue) -> EffectFuture {
     EffectFuture::once(answer, |messages| Reply::Polled(messages.unwrap_or_default()))
 }
 
-fn sleep(timer: &dyn Timer, ms: u64) -> EffectFuture {
-    let sleep = guard(|| Ok(timer.sleep(ms)));
+fn sleep(timer: &dyn Timer, ms: u64, is_back_off: bool) -> EffectFuture {
+    let sleep = guard(|| Ok(if is_back_off { timer.back_off(ms) } else { timer.sleep(ms) }));
     // A timer that fails never completes.
     let sleep = sleep.unwrap_or_else(|_| Box::pin(std::future::pending()));
     EffectFuture::once(Ok(Box::pin(sleep.map(Ok))), |_| Reply::Slept)

@@ -116,6 +116,7 @@ impl Step<'_> {
         match outcome {
             ToolOutcome::Completed(result) => self.answered_by_tool(batch, place, result),
             ToolOutcome::Invalid(text) => self.settle(batch, place, ToolResultCause::InvalidArguments, &text),
+            ToolOutcome::Interrupted => self.settle(batch, place, ToolResultCause::Interrupted, ""),
             ToolOutcome::Cancelled => {
                 batch.ending =
                     Ending::Stopped(ErrorInfo::new(ErrorKind::Aborted, "a tool cancelled the run"));

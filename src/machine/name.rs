@@ -8,7 +8,7 @@ use crate::words::message::ToolCallBlock;
 
 use super::input::Queue;
 use super::output::{Effect, EffectId};
-use super::phase::{AttemptStage, Phase};
+use super::phase::Phase;
 use super::state::LoopState;
 
 /// The longest name, in bytes. Engines that store steps by their names take 256 at most.
@@ -62,7 +62,7 @@ impl EffectNames {
             Effect::Execute { call_id, .. } => tool_name(state, call_id),
             Effect::Poll(Queue::FollowUp) => "follow_up".to_owned(),
             Effect::Poll(_) => "queue".to_owned(),
-            Effect::Sleep { .. } => (if is_back_off(state, id) { "sleep" } else { "limit" }).to_owned(),
+            Effect::Sleep { .. } => (if state.is_backing_off(id) { "sleep" } else { "limit" }).to_owned(),
         };
         let name = [&self.prefix, "t", &text::number(u64::from(turn_index)), "/", &kind].concat();
         let count = self.given.get(&name).copied().unwrap_or_default() + 1;
@@ -103,11 +103,6 @@ fn call_of<'a>(state: &'a LoopState, call_id: &str) -> Option<(u64, &'a ToolCall
     let place = batch.place_of(call_id)?;
     let call = batch.calls.get(place)?;
     Some((u64::try_from(place).unwrap_or(u64::MAX), &call.block))
-}
-
-fn is_back_off(state: &LoopState, id: EffectId) -> bool {
-    let Phase::Inferring(inference) = &state.phase else { return false };
-    matches!(inference.stage, AttemptStage::BackingOff(effect, _) if effect == id)
 }
 
 /// Cuts a name that is too long, and ends it in a hash of the whole.

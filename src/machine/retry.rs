@@ -15,7 +15,16 @@ use crate::words::message::{MessageStopReason, Usage};
 
 use super::output::{Effect, EffectId};
 use super::phase::{AttemptStage, FailedAttempt, Inference, Phase, Streaming};
+use super::state::LoopState;
 use super::step::Step;
+
+impl LoopState {
+    /// Whether this effect is the delay before the next attempt.
+    pub(crate) fn is_backing_off(&self, id: EffectId) -> bool {
+        let Phase::Inferring(inference) = &self.phase else { return false };
+        matches!(inference.stage, AttemptStage::BackingOff(effect, _) if effect == id)
+    }
+}
 
 impl Step<'_> {
     /// An attempt has failed.

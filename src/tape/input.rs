@@ -226,6 +226,7 @@ fn write_outcome(outcome: &ToolOutcome, out: &mut ObjectWriter<'_>) {
         ToolOutcome::Failed(text) => drop(out.field("failed", text)),
         ToolOutcome::Invalid(text) => drop(out.field("invalid", text)),
         ToolOutcome::Cancelled => drop(out.field("cancelled", &true)),
+        ToolOutcome::Interrupted => drop(out.field("interrupted", &true)),
     }
 }
 
@@ -238,6 +239,7 @@ fn read_outcome(value: &Value) -> Result<ToolOutcome, String> {
     }
     match value.get("result") {
         Some(result) => Ok(ToolOutcome::Completed(AgentToolResult::from_json(result)?)),
+        None if value.get("interrupted").is_some() => Ok(ToolOutcome::Interrupted),
         None => Ok(ToolOutcome::Cancelled),
     }
 }

@@ -302,4 +302,10 @@ pub trait Timer {
 
     /// Completes after `ms` milliseconds. Dropped when it is no longer needed.
     fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()>;
+
+    /// The same, for a delay between two attempts to call a model: a host may have a sleep that outlives the process, which
+    /// would be too much for a time limit. By default, both are the same.
+    fn back_off(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
+        self.sleep(ms)
+    }
 }

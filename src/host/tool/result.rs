@@ -62,6 +62,9 @@ pub enum ToolOutcome {
     Invalid(String),
     /// The tool wants the run to end as if it had been aborted.
     Cancelled,
+    /// The call was begun before, by a process that has ended since: whether it did its work is not known, and it must not
+    /// begin twice.
+    Interrupted,
 }
 
 impl<T: Into<AgentToolResult>> From<T> for ToolOutcome {

@@ -178,7 +178,7 @@ impl Summarizing {
         match dependencies.retry.delay(&error, self.attempt, (dependencies.random)()) {
             RetryVerdict::Wait(ms) if !is_overflow(&error) => {
                 self.attempt += 1;
-                Ok(Some(dependencies.timer.sleep(ms)))
+                Ok(Some(dependencies.timer.back_off(ms)))
             }
             _ => Err(error.message),
         }

@@ -35,6 +35,8 @@ export class Core {
     const options = checkOptions(given);
     this.once = once;
     this.host = hostWithDefaults(options.host);
+    /** What is stored of its runs, if they are inside a durable engine. @type {import("../steps/journal.js").Journal | undefined} */
+    this.journal = undefined;
     this.history = new History(messages ?? options.messages ?? []);
     this.settings = new Settings(options, once);
     this.session = new Session(options);
@@ -91,10 +93,12 @@ export class Core {
     if (inside) {
       this.settings.inherit(inside.around);
       registration.configure();
+      if (!this.options.host.step) inside.steps?.journal.adopt(this);
     }
     this.thrown.clear();
     session.id ??= this.host.id();
     const driver = (runs.current = new Driver(this, prompts, options));
+    if (this.journal) driver.inside = inside?.steps;
     inside?.adopt(driver);
     return driver.run;
   }
@@ -258,7 +262,7 @@ export class Core {
     const { runs, registration } = this;
     const { current } = runs;
     // The old run ends on a history of its own.
-    current?.abort("the agent was reset");
+    current?.abort("the agent was reset", true);
     current?.poller.poll();
     runs.epoch++;
     runs.current = undefined;
@@ -277,7 +281,7 @@ export class Core {
   dispose() {
     if (this.disposed) return;
     needStack();
-    this.runs.current?.abort("the agent was disposed of");
+    this.runs.current?.abort("the agent was disposed of", true);
     this.disposed = true;
     this.runs.epoch++;
     this.runs.unread?.drop();

@@ -82,6 +82,7 @@ export class Settings {
     const has = [...FUNCTIONS, /** @type {const} */ ("retry"), /** @type {const} */ ("toolExecution")].filter((name) => typeof options[name] === "function");
     // Which model `prepareTurn` will give is not known.
     if (options.prepareTurn || models.known.some((model) => typeof setupOf(model).apiKey === "function")) has.push("getApiKey");
+    if (options.host.wait && !options.approveTool) has.push("approveTool");
     if (compaction) has.push(compaction === "summarize" ? "summarize" : "compaction");
     if (options.resultTexts) has.push("resultTexts");
     for (const slot of POLICIES) if ((policies?.[slot]?.length ?? 0) > 0) has.push(slot);

@@ -41,7 +41,8 @@ export class EngineRun {
     const { registration, session, host } = core;
     const now = host.now();
     registration.posts++;
-    this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), options, this.#around(engine), now));
+    const own = this.run.steps ? JSON.stringify({ ...JSON.parse(options || "{}"), gated: true }) : options;
+    this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), own, this.#around(engine), now));
     engine.runs.add(this.ref);
   }
 
@@ -63,7 +64,8 @@ export class EngineRun {
    * @returns {number}
    */
   poll(slot, size) {
-    return this.engine.glue.run_poll(this.handle, slot, size, this.run.core.host.now());
+    const { core, steps } = this.run;
+    return this.engine.glue.run_poll(this.handle, slot, size, steps ? steps.time : core.host.now());
   }
 
   /**
@@ -136,6 +138,7 @@ export class EngineRun {
   cancel(slot) {
     const { abortion, children } = this.run;
     children?.cancel(slot);
+    this.run.steps?.cancelled(slot);
     const effect = this.slots.get(slot);
     this.slots.delete(slot);
     if (!effect || effect.complete) return;
@@ -255,7 +258,8 @@ export class EngineRun {
     needStack();
     if (!this.#fits(key + (value ?? ""))) throw new AgentError(NO_ROOM);
     const known = value === undefined ? undefined : /** @type {JsonValue} */ (JSON.parse(value));
-    this.#call((glue) => glue.set_state(this.handle, slot, key, value ?? ""));
+    // What a step has changed enters with its record.
+    if (!this.run.steps?.keepsState(slot, key, value)) this.#call((glue) => glue.set_state(this.handle, slot, key, value ?? ""));
     if (known === undefined) core.session.state.delete(key);
     else core.session.state.set(key, known);
   }

@@ -100,7 +100,7 @@ export const APPEND_TEXT = 28;
 
 /**
  * What the engine asks for, each answered at its slot.
- * @typedef {"http" | "stream" | "tool" | "key" | "approve" | "hook" | "prepareTurn" | "transform" | "compact" | "steering" | "followUp" | "sleep"} EffectKind
+ * @typedef {"http" | "stream" | "tool" | "key" | "approve" | "hook" | "prepareTurn" | "transform" | "compact" | "steering" | "followUp" | "sleep" | "gate"} EffectKind
  */
 
 /**

@@ -192,6 +192,7 @@ export class Registration {
    */
   post(post, command) {
     if (this.core.disposed) throw misuse("the agent was disposed of");
+    if (this.core.runs.current?.holds(command, () => this.post(post, command))) return;
     if (!this.#now(post)) this.waiting.push({ post, command });
   }
 

@@ -5,6 +5,7 @@
 import { complain, toDecision } from "../shared.js";
 import { setupOf } from "../models/setup.js";
 import { transformAnswer } from "../rules/transform.js";
+import { placeOf } from "../steps/names.js";
 import { fetchAnswer } from "./http.js";
 import { Slot } from "./slot.js";
 import { streamAnswer } from "./stream.js";
@@ -30,6 +31,12 @@ export function startEffect(run, slot, effect) {
 
 /** @param {Driver} run @param {number} slot @param {Effect} effect @param {Slot} state */
 function perform(run, slot, effect, state) {
+  if (run.steps) run.steps.perform(slot, effect, state, EFFECTS, () => carryOut(run, slot, effect, state));
+  else carryOut(run, slot, effect, state);
+}
+
+/** @param {Driver} run @param {number} slot @param {Effect} effect @param {Slot} state */
+function carryOut(run, slot, effect, state) {
   const { engineRun } = run;
   const work = EFFECTS[effect.kind](run, slot, /** @type {any} */ (effect), state);
   // A value that is not JSON counts as a failure like any other.
@@ -57,11 +64,12 @@ const EFFECTS = {
 
   async approve(run, _slot, { id, callId, toolName, arguments: args, requiresApproval }, { signal }) {
     const request = { id, callId, toolName, arguments: args, requiresApproval, ...run.about() };
+    const { approveTool, host } = run.core.options;
     try {
-      return toDecision(await run.core.options.approveTool?.(request, { signal }));
+      return toDecision(await (approveTool ? approveTool(request, { signal }) : host.wait?.(run.memory.names.name(run, `approve/${placeOf(run, callId)}`), request)));
     } catch (error) {
       // The call is rejected, and only the model would hear why.
-      if (!signal.aborted) complain("turnwheel: approveTool failed:", error);
+      if (!signal.aborted) complain(`turnwheel: ${approveTool ? "approveTool" : "host.wait"} failed:`, error);
       throw error;
     }
   },
@@ -120,11 +128,15 @@ const EFFECTS = {
   steering: async ({ memory }, _slot, { promise }) => memory.queues.take(promise),
   followUp: async ({ memory }, _slot, { promise }) => memory.queues.take(promise),
 
-  async sleep({ core }, _slot, { ms }, { signal }) {
+  async sleep(run, _slot, { ms, backOff }, { signal }) {
+    const { core } = run;
     const until = core.host.now() + ms;
-    await core.host.sleep(ms, signal);
+    await core.host.sleep(ms, signal, run.memory.names.name(run, backOff ? "sleep" : "limit", "/"));
     // If the host's own sleep ended too early, the engine sleeps again; other tasks must get to run in between.
-    if (core.options.host?.sleep && !signal.aborted && core.host.now() < until) await new Promise((wake) => setTimeout(wake));
+    if (core.options.host.sleep && !signal.aborted && core.host.now() < until) await new Promise((wake) => setTimeout(wake));
     return null;
   },
+
+  // Only runs with steps have gates, and they open them.
+  gate() {},
 };

@@ -2,6 +2,7 @@
 // What the effects of one run share.
 
 import { HostQueues } from "../rules/host-queue.js";
+import { EffectNames } from "../steps/names.js";
 
 /** @import { CheckedOptions } from "../options/options.js" */
 /** @import { Turn } from "../events/fold.js" */
@@ -11,6 +12,7 @@ export class EffectMemory {
   /** @param {CheckedOptions} options */
   constructor(options) {
     this.queues = new HostQueues(options);
+    this.names = new EffectNames();
     /** The turn whose API keys are known. @type {Turn | undefined | null} */
     this.keysTurn = null;
     /** The API keys of the turn, by provider. @type {Map<string, string | undefined>} */

@@ -6,10 +6,13 @@ import { AgentError, complain, misuse, textOf } from "../errors/errors.js";
 import { checkNames, kindOf } from "../errors/names.js";
 
 /** @import { AgentEvent } from "../index.js" */
-/** @typedef {(event: AgentEvent) => unknown} Listener */
+/** @typedef {(event: AgentEvent, info: { readonly replaying: boolean }) => unknown} Listener */
 /** @typedef {{ id: number, listener: Listener, keep: boolean }} Subscriber */
 /** @typedef {{ keep?: boolean }} SubscribeOptions */
 /** Hears of a listener that threw; returns whether somebody was told. @typedef {(error: AgentError, runId: string) => boolean} Report */
+
+/** @type {{ readonly replaying: boolean }} */
+const LIVE = Object.freeze({ replaying: false });
 
 export class Subscribers {
   /** @param {Report} [report] what nobody is told goes to the console */
@@ -22,6 +25,8 @@ export class Subscribers {
     this.list = undefined;
     /** Hears everything first: the run around this one. @type {((event: AgentEvent) => void) | undefined} */
     this.around = undefined;
+    /** What listeners are told besides. */
+    this.info = LIVE;
     /** How many events are being dispatched right now. */
     this.dispatching = 0;
   }
@@ -63,7 +68,7 @@ export class Subscribers {
       const subscriber = /** @type {Subscriber} */ (list[i]);
       const { listener } = subscriber;
       try {
-        const returned = /** @type {PromiseLike<unknown> | undefined} */ (listener.call(undefined, event));
+        const returned = /** @type {PromiseLike<unknown> | undefined} */ (listener.call(undefined, event, this.info));
         if (typeof returned?.then === "function") returned.then(undefined, (error) => this.#failed(subscriber, event, error));
       } catch (error) {
         this.#failed(subscriber, event, error);

@@ -7,7 +7,7 @@ import { uuid } from "./uuid.js";
 
 /**
  * As the host gives it.
- * @typedef {{ now?(): number, sleep?(ms: number, signal: AbortSignal): Promise<void>, random?(): number, id?(): string }} HostFunctions
+ * @typedef {{ now?(): number, sleep?(ms: number, signal: AbortSignal, name?: string): Promise<void>, random?(): number, id?(): string }} HostFunctions
  */
 /** @typedef {ReturnType<typeof hostWithDefaults>} Host */
 
@@ -16,8 +16,8 @@ export const hostWithDefaults = (given = {}) => ({
   now: () => number(given, "now", Date.now),
   random: () => number(given, "random", Math.random),
   id: () => String(given.id?.() ?? uuid()),
-  /** @param {number} ms @param {AbortSignal} [signal] */
-  sleep: (ms, signal) => sleep(given, ms, signal),
+  /** @param {number} ms @param {AbortSignal} [signal] @param {string} [name] what it is for */
+  sleep: (ms, signal, name) => sleep(given, ms, signal, name),
 });
 
 /**

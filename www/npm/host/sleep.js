@@ -6,10 +6,11 @@ const MAX_DELAY = 2 ** 31 - 1;
 
 /**
  * Waits, with the host's `sleep` if there is one. Ends early if the signal aborts.
- * @param {{ sleep?(ms: number, signal: AbortSignal): Promise<void> }} host @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>}
+ * @param {{ sleep?(ms: number, signal: AbortSignal, name?: string): Promise<void> }} host @param {number} ms @param {AbortSignal} [signal]
+ * @param {string} [name] what it is for @returns {Promise<void>}
  */
-export async function sleep(host, ms, signal = new AbortController().signal) {
-  if (host.sleep) return host.sleep(ms, signal);
+export async function sleep(host, ms, signal = new AbortController().signal, name = undefined) {
+  if (host.sleep) return host.sleep(ms, signal, name);
   if (signal.aborted) return;
   return new Promise((resolve) => {
     const end = () => {

@@ -58,7 +58,7 @@ const OPTIONS = {
   cache: { ttlMs: "finite", minTokens: "whole", intervals: "whole" },
   resultTexts: all(CAUSES, "function"),
   transfer: { agentName: "text", chain: "list", maxDepth: "whole" },
-  host: all(["now", "sleep", "random", "id"], "function"),
+  host: { ...all(["now", "sleep", "random", "id", "step", "wait"], "function"), steps: { maxBytes: "count", ordered: "flag" } },
 };
 
 const ON_MODEL = "it is the model's: openai(id, { apiKey, baseUrl, headers, fetch })";

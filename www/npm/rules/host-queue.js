@@ -13,7 +13,9 @@ export class HostQueues {
   /** @param {CheckedOptions} options */
   constructor(options) {
     this.options = options;
-    /** @type {Map<number, Promise<AgentMessage[]>>} */
+    /** Whether they are asked only when somebody waits for the answer, because it may be stored. */
+    this.isLazy = false;
+    /** @type {Map<number, () => Promise<AgentMessage[]>>} */
     this.answers = new Map();
     this.next = 1;
   }
@@ -21,21 +23,37 @@ export class HostQueues {
   /** Asks a queue: for messages, or for the number of a pending answer. @param {QueueName} name @param {RunInfo} about @returns {AgentMessage[] | number} */
   ask(name, about) {
     try {
+      if (this.isLazy && this.options[name]) return this.#later(() => this.#read(name, about));
       const answer = /** @type {any} */ (this.options[name]?.(about));
       if (typeof answer?.then !== "function") return messagesOf(answer);
-      const number = this.next++;
-      this.answers.set(number, Promise.resolve(answer).then(messagesOf).catch((error) => noMessages(name, error)));
-      return number;
+      const read = Promise.resolve(answer).then(messagesOf).catch((error) => noMessages(name, error));
+      return this.#later(() => read);
     } catch (error) {
       return noMessages(name, error);
     }
+  }
+
+  /** @param {QueueName} name @param {RunInfo} about */
+  async #read(name, about) {
+    try {
+      return messagesOf(await this.options[name]?.(about));
+    } catch (error) {
+      return noMessages(name, error);
+    }
+  }
+
+  /** @param {() => Promise<AgentMessage[]>} answer */
+  #later(answer) {
+    const number = this.next++;
+    this.answers.set(number, answer);
+    return number;
   }
 
   /** Takes a pending answer. @param {number} number */
   take(number) {
     const answer = this.answers.get(number);
     this.answers.delete(number);
-    return answer;
+    return answer?.();
   }
 }
 

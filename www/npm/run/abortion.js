@@ -24,7 +24,7 @@ export class Abortion {
   /** @param {unknown} reason @returns {string} */
   ask(reason) {
     this.reason = reason;
-    return (this.text = reason === undefined ? "the run was aborted" : textOf(reason));
+    return (this.text = abortText(reason));
   }
 
   /** What an effect is told that nobody wants any more. */
@@ -37,6 +37,9 @@ export class Abortion {
     quietly(() => this.signal?.removeEventListener("abort", this.listener));
   }
 }
+
+/** Why a run ends, in words. @param {unknown} reason */
+export const abortText = (reason) => (reason === undefined ? "the run was aborted" : textOf(reason));
 
 /** @param {AbortSignal | undefined} signal of the host, who may have made it itself @returns {unknown} */
 function reasonOf(signal) {

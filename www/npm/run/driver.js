@@ -8,7 +8,7 @@ import { hasStack } from "../boundary/stack.js";
 import { EffectMemory } from "../effects/memory.js";
 import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
 import { handled } from "../rules/host-call.js";
-import { Abortion } from "./abortion.js";
+import { Abortion, abortText } from "./abortion.js";
 import { Batches } from "./batches.js";
 import { Ending } from "./ending.js";
 import { Outlet } from "./outlet.js";
@@ -34,6 +34,11 @@ export class Driver {
     this.core = core;
     this.epoch = core.runs.epoch;
     this.runId = runId ?? restored?.runId ?? core.host.id();
+    this.isIdGiven = (runId ?? restored?.runId) !== undefined;
+    /** Its steps, if it is inside a durable engine, and where it takes them, if it is inside a call. @type {import("../steps/run.js").RunSteps | undefined} */
+    this.steps = undefined;
+    /** @type {ReturnType<import("../steps/run.js").RunSteps["inside"]>} */
+    this.inside = undefined;
     const given = { ...believableOptions(restored?.options, core), ...options };
     /** @type {{ [name: string]: JsonValue } | undefined} */
     this.metadata = given.metadata ?? /** @type {any} */ (restored?.run)?.metadata;
@@ -73,11 +78,16 @@ export class Driver {
   async #start(promptJson) {
     const { core, origin, abortion, engineRun } = this;
     try {
+      if (this.hasSteps) {
+        const { stepsOf } = await import("../steps/journal.js");
+        this.steps = await stepsOf(this);
+        if (this.isOver) return;
+      }
       core.registration.scope.engine?.discardIfKilled();
       let ready = core.registration.ready();
       if (ready instanceof Promise) ready = await ready;
       const { gaps } = ready;
-      const isEarly = gaps !== undefined && this.#beginsEarly(ready, promptJson);
+      const isEarly = gaps !== undefined && !this.steps && this.#beginsEarly(ready, promptJson);
       if (!isEarly) {
         const loading = core.settings.load();
         if (gaps || loading) {
@@ -125,6 +135,23 @@ export class Driver {
     return this.ending.isOver;
   }
 
+  /** Whether its effects are steps of a durable engine. */
+  get hasSteps() {
+    return this.core.journal !== undefined || this.core.options.host.step !== undefined;
+  }
+
+  /** The run has the id of the one that it lives again. @param {string} runId */
+  takeId(runId) {
+    this.runId = this.run.runId = runId;
+  }
+
+  /** Whether what reaches the run from outside must wait; then `enter` is called later. @param {object} command @param {() => void} enter */
+  holds(command, enter) {
+    if (this.steps || !this.hasSteps) return this.steps?.takes(command, enter) === true;
+    this.early.push(enter);
+    return true;
+  }
+
   /** The event that ended the run. */
   get end() {
     return this.fold.end;
@@ -154,10 +181,11 @@ export class Driver {
     return this.core.host.sleep(ms, signal);
   }
 
-  /** @param {unknown} [reason] */
-  abort(reason) {
+  /** @param {unknown} [reason] @param {boolean} [isFinal] whether nobody will live the run again */
+  abort(reason, isFinal) {
     const { abortion, engineRun } = this;
     if (this.isOver || abortion.isAsked) return;
+    if (!isFinal && !this.isInside && this.steps?.takes({ kind: "cancel", reason: abortText(reason) }, () => this.abort(reason))) return;
     // A signal may be given in the depth of a recursion, and nobody hears what its listeners throw.
     if (!hasStack()) return queueMicrotask(() => this.abort(reason));
     const text = abortion.ask(reason);
@@ -352,6 +380,8 @@ export class Driver {
     else this.drop();
     core.afterRunEnd(this);
     outlet.queue.close();
-    ending.settle(result);
+    this.steps?.leave();
+    if (this.steps && !this.inside) this.steps.journal.whenDone(() => ending.settle(result));
+    else ending.settle(result);
   }
 }

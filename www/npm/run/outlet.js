@@ -14,14 +14,15 @@ const STAMPED = /_start$|_end$|^run_resumed$/;
 export class Outlet {
   /** @param {Driver} run */
   constructor(run) {
-    const { subscribers, options, host } = run.core;
+    const { core } = run;
+    const { subscribers, options } = core;
     const { coalesceMs = 0 } = options;
-    this.host = host;
+    this.core = core;
     /** @type {Subscribers} */
     this.subscribers = subscribers;
     this.queue = new EventQueue(run);
     /** @type {Coalescer | undefined} */
-    this.coalescer = coalesceMs > 0 ? new Coalescer(coalesceMs, (ms, signal) => host.sleep(ms, signal), (event) => this.#deliver(event)) : undefined;
+    this.coalescer = coalesceMs > 0 ? new Coalescer(coalesceMs, (ms, signal) => core.host.sleep(ms, signal), (event) => this.#deliver(event)) : undefined;
   }
 
   /** Whether anybody receives a piece. Whoever comes later cannot get it any more. */
@@ -33,7 +34,7 @@ export class Outlet {
 
   /** Delivers one event to everybody. @param {AgentEvent} event */
   emit(event) {
-    if (event.type !== "message_update" && STAMPED.test(event.type)) /** @type {{ at?: number }} */ (event).at ??= this.host.now();
+    if (event.type !== "message_update" && STAMPED.test(event.type)) /** @type {{ at?: number }} */ (event).at ??= this.core.host.now();
     if (this.coalescer !== undefined) this.coalescer.take(event);
     else this.#deliver(event);
   }

@@ -62,6 +62,7 @@ export class Poller {
       } while (this.hasMore && !run.isOver);
     } finally {
       this.isDelivering = false;
+      run.steps?.journal.pump();
     }
   }
 

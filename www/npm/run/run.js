@@ -68,6 +68,11 @@ export class AgentRun {
     return this.#driver.fold.partialArguments(callId);
   }
 
+  /** Whether the run is being lived again from what a durable engine has stored. */
+  get replaying() {
+    return this.#driver.core.journal?.replaying === true;
+  }
+
   /** The run as it stands, to be continued elsewhere; see `Agent.restore`. */
   checkpoint() {
     return this.#driver.checkpoint();

@@ -74,10 +74,11 @@ class AgentServer {
     this.commands = new Commands(agent, this.feed, options, host, this.limits);
     this.streams = new EventStreams(this.feed, host, { limits: this.limits, keepAliveMs: options.keepAliveMs ?? KEEP_ALIVE_MS });
     this.commands.restore();
-    this.unsubscribe = agent.subscribe((event) => {
+    this.unsubscribe = agent.subscribe((event, info) => {
       if (event.type === "agent_start" || event.type === "run_resumed") this.commands.currentRunId = event.runId;
       this.commands.asked.take(event);
-      this.feed.take(event);
+      // What is lived again has been told.
+      if (!info?.replaying) this.feed.take(event);
     }, { keep: true });
   }
 

@@ -23,7 +23,7 @@ export const INSIDE = Symbol("turnwheel.inside");
 /**
  * Where a run is inside: what it shares with the run around it, the checkpoint from which it goes on, and who is told that it
  * is there.
- * @typedef {{ scope: Scope, around: Around, checkpoint: Checkpoint | undefined, adopt(driver: Driver): void }} Inside
+ * @typedef {{ scope: Scope, around: Around, checkpoint: Checkpoint | undefined, steps: ReturnType<import("../steps/run.js").RunSteps["inside"]>, adopt(driver: Driver): void }} Inside
  */
 
 /** Lets the sub-agent of a tool live where its agent lives. @param {object} context @param {Parent} parent */
@@ -79,6 +79,7 @@ async function enter({ run, slot, callId }, keepsQuestions) {
   const { around, core, waitingChildren } = run;
   return {
     scope: core.registration.scope, around: { ...around, path: [...around.path, callId], run }, checkpoint: waitingChildren[callId],
+    steps: run.steps?.inside(slot),
     adopt(driver) {
       // The call may have been cancelled meanwhile: then so is the signal.
       if (run.engineRun.slots.has(slot)) (run.children ??= new Children(run)).adopt(slot, callId, driver, keepsQuestions);

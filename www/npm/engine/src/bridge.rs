@@ -21,6 +21,7 @@ use turnwheel::stream::{AssistantMessageEvent, Excess};
 use turnwheel::tool::{Ask, ChildEvent, Updates};
 use turnwheel::wires::{Decoder, Wire};
 
+use crate::gate::Gate;
 use crate::outbox::Outbox;
 use crate::protocol::DeltaKind;
 use crate::room;
@@ -36,6 +37,10 @@ pub(super) struct Bridge {
     outgoing: RefCell<Vec<Outgoing>>,
     /// The session state, shared with the run.
     session: SessionState,
+    /// Whether the end of an answer waits until JavaScript lets it pass.
+    gated: bool,
+    /// Whether what is asked now is asked for a summary.
+    sums: Cell<bool>,
     /// The history as JavaScript knows it.
     pub(super) mirror: RefCell<Vec<AgentMessage>>,
 }
@@ -115,6 +120,21 @@ pub(super) fn current() -> Option<Rc<Bridge>> {
     CURRENT.with(|current| current.borrow().clone())
 }
 
+/// Runs `work`, which asks for a summary.
+pub(super) fn summing<T>(work: impl FnOnce() -> T) -> T {
+    let bridge = current();
+    let set = |sums: bool| bridge.iter().for_each(|bridge| bridge.sums.set(sums));
+    set(true);
+    let result = work();
+    set(false);
+    result
+}
+
+/// Whether the end of an answer waits until JavaScript lets it pass.
+pub(super) fn is_gated() -> bool {
+    current().is_some_and(|bridge| bridge.gated)
+}
+
 /// Leaves an effect and waits for its answer.
 pub(super) fn ask(effect: HostEffect, updates: Option<Updates>) -> PendingAnswer {
     let bridge = current();
@@ -147,13 +167,17 @@ fn events(effect: HostEffect, mut incoming: Incoming, call: ModelCall) -> EventS
     let bridge = current();
     incoming.secrets = call.secrets();
     let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
-    call.answer(PendingEvents { bridge, slot: slot.unwrap_or(0), done: false }).boxed_local()
+    let is_gated = bridge.as_ref().is_some_and(|bridge| bridge.gated);
+    let answer = call.answer(PendingEvents { bridge, slot: slot.unwrap_or(0), done: false });
+    if is_gated { Gate::new(answer.boxed_local()).boxed_local() } else { answer.boxed_local() }
 }
 
 impl Bridge {
-    pub(super) fn new(history: Vec<AgentMessage>, session: SessionState) -> Self {
+    pub(super) fn new(history: Vec<AgentMessage>, session: SessionState, gated: bool) -> Self {
         Bridge {
             session,
+            gated,
+            sums: Cell::default(),
             slots: RefCell::default(),
             next: Cell::new(1),
             outgoing: RefCell::default(),
@@ -161,7 +185,11 @@ impl Bridge {
         }
     }
 
-    fn add_slot(&self, kind: SlotKind, effect: HostEffect) -> SlotId {
+    fn add_slot(&self, kind: SlotKind, mut effect: HostEffect) -> SlotId {
+        if let (true, HostEffect::Json(text) | HostEffect::Http(text)) = (self.sums.get(), &mut effect) {
+            text.pop();
+            text.push_str(",\"summary\":true}");
+        }
         let slot = self.next.get();
         self.next.set(slot + 1);
         self.slots.borrow_mut().insert(slot, Slot { kind, waker: None });

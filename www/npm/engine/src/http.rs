@@ -16,6 +16,7 @@ use turnwheel::stream::{AssistantMessageEvent, Excess, ModelRequest, NativeOutpu
 use turnwheel::wires::Wire;
 
 use crate::bridge;
+use crate::ports::write_request;
 use crate::protocol::EffectKind;
 
 /// See the module. The key leaves this file and `turnwheel::http` only in a header.
@@ -75,6 +76,11 @@ impl StreamFn for FetchModel {
         headers.end();
         if http.has_links {
             object.field("hasLinks", &true);
+        }
+        if bridge::is_gated() {
+            request.api_key = None;
+            // Whoever stores what a call answered may also make it elsewhere.
+            write_request(&request, object.key("request"));
         }
         object.end();
         bridge::ask_http(effect, self.wire.clone(), http.body, call)

@@ -11,6 +11,7 @@
 
 mod bridge;
 mod exports;
+mod gate;
 mod http;
 mod instance;
 mod outbox;

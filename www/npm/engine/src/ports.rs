@@ -1,6 +1,7 @@
 //! Asynchronous ports implemented by the host. Each leaves an effect at the bridge, a JSON object with a
 //! `kind`, and reads the answer. The JavaScript half is `www/npm/effects.js`.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -21,6 +22,7 @@ use turnwheel::ports::{
 };
 use turnwheel::price::Price;
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
+use turnwheel::summarize::Summarizer;
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, Transfer};
 
 use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
@@ -81,7 +83,7 @@ impl AgentTool for JsTool {
     }
 }
 
-/// Reads `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }` or `{ cancelled }`.
+/// Reads `{ content, details?, isError?, transfer? }`, `{ failed }`, `{ invalid }`, `{ cancelled }` or `{ interrupted }`.
 fn read_outcome(answer: &Value) -> ToolOutcome {
     let text = |key: &str| answer.owned_at(key);
     if let Some(text) = text("failed") {
@@ -92,6 +94,9 @@ fn read_outcome(answer: &Value) -> ToolOutcome {
     }
     if answer.get("cancelled").is_some() {
         return ToolOutcome::Cancelled;
+    }
+    if answer.get("interrupted").is_some() {
+        return ToolOutcome::Interrupted;
     }
     match answer.get("content").map(Vec::from_json) {
         Some(Ok(content)) => ToolOutcome::Completed(AgentToolResult {
@@ -142,19 +147,24 @@ impl StreamFn for JsModel {
         let call = ModelCall::new(&mut request, context, None, self.price);
         let effect = effect(EffectKind::Stream, |object| {
             object.field("model", &self.index);
-            let mut inner = ObjectWriter::new(object.key("request"));
-            inner.field("model", &request.model).field("systemPrompt", &request.system_prompt);
-            let out = inner.key("messages");
-            match bridge::current() {
-                Some(bridge) => write_refs(&request.messages, &bridge.mirror.borrow(), out),
-                None => request.messages.write_json(out),
-            }
-            inner.field("tools", &*request.tools).field("options", &*request.options);
-            inner.optional("apiKey", &request.api_key).optional("output", &request.output);
-            inner.end();
+            write_request(&request, object.key("request"));
         });
         bridge::ask_stream(effect, call)
     }
+}
+
+/// Writes a request as a host's `streamFn` gets it; messages that JavaScript has are references.
+pub(super) fn write_request(request: &ModelRequest, out: &mut String) {
+    let mut object = ObjectWriter::new(out);
+    object.field("model", &request.model).field("systemPrompt", &request.system_prompt);
+    let messages = object.key("messages");
+    match bridge::current() {
+        Some(bridge) => write_refs(&request.messages, &bridge.mirror.borrow(), messages),
+        None => request.messages.write_json(messages),
+    }
+    object.field("tools", &*request.tools).field("options", &*request.options);
+    object.optional("apiKey", &request.api_key).optional("output", &request.output);
+    object.end();
 }
 
 /// `getApiKey`, or a model's own function.
@@ -267,6 +277,20 @@ impl TurnPreparer for JsTurns {
     }
 }
 
+/// `compaction: "summarize"`: the effects of its calls are marked as such.
+pub(super) struct Summaries(pub(super) Summarizer);
+
+impl CompactionEngine for Summaries {
+    fn compact(
+        &self,
+        context: &AgentRunContext,
+        call: CompactionCall,
+    ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
+        let mut work = bridge::summing(|| self.0.compact(context, call));
+        Box::pin(poll_fn(move |cx| bridge::summing(|| work.as_mut().poll(cx))))
+    }
+}
+
 /// `compaction.engine`.
 pub(super) struct JsCompaction;
 
@@ -358,12 +382,20 @@ impl Timer for JsTimer {
     }
 
     fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
-        let slept = ask(
-            effect(EffectKind::Sleep, |object| {
-                object.field("ms", &ms);
-            }),
-            |_| Ok(()),
-        );
-        Box::pin(async { drop(slept.await) })
+        sleep(ms, false)
     }
+
+    fn back_off(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
+        sleep(ms, true)
+    }
+}
+
+fn sleep(ms: u64, is_back_off: bool) -> LocalBoxFuture<'static, ()> {
+    let slept = ask(
+        effect(EffectKind::Sleep, |object| {
+            object.field("ms", &ms).optional("backOff", &is_back_off.then_some(true));
+        }),
+        |_| Ok(()),
+    );
+    Box::pin(async { drop(slept.await) })
 }

@@ -123,6 +123,7 @@ words! {
         Steering = "steering",
         FollowUp = "followUp",
         Sleep = "sleep",
+        Gate = "gate",
     }
 }
 

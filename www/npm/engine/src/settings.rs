@@ -23,6 +23,7 @@ use turnwheel::wires::{self, Limits, Wire, WireOptions};
 use super::http::FetchModel;
 use super::ports::{
     JsApprover, JsCompaction, JsHooks, JsKeys, JsMessages, JsModel, JsTimer, JsTool, JsTransformer, JsTurns,
+    Summaries,
 };
 use crate::protocol::{HookStage, OptionFunction, OptionPart};
 
@@ -210,7 +211,7 @@ fn set_functions(
     if has(OptionPart::Summarize.as_str())
         && let Some(engine) = Summarizer::of(config)
     {
-        config.ports.compaction = Some(Rc::new(engine));
+        config.ports.compaction = Some(Rc::new(Summaries(engine)));
     }
     if has(OptionFunction::ApproveTool.as_str()) {
         config.set_approver(Rc::new(JsApprover));

@@ -23,7 +23,8 @@ use crate::outbox::{Outbox, Sent};
 use crate::settings;
 
 /// Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
-/// this run (see `turn_options` in `settings.rs`), and its `metadata`. `around` is the run inside a tool of which this one is,
+/// this run (see `turn_options` in `settings.rs`), its `metadata`, and whether the end of an answer waits (`gated`; see
+/// `gate.rs`). `around` is the run inside a tool of which this one is,
 /// or 0: the budgets of that one are also those of this one.
 #[wasm_bindgen]
 pub fn run_new(
@@ -39,8 +40,10 @@ pub fn run_new(
     let entry = agent_entry(agent)?;
     let mut context = AgentRunContext::new(run_id, session_id);
     let mut own = None;
+    let mut gated = false;
     if !options.is_empty() {
         let options = parse(options)?;
+        gated = options.flag_at("gated").unwrap_or_default();
         context.metadata = options.get("metadata").map(ToJson::to_raw);
         own = Some(settings::turn_options(&options, &entry.models).map_err(|error| thrown(&error))?);
     }
@@ -68,7 +71,7 @@ pub fn run_new(
     let run = RunEntry {
         published: entry.agent.published(),
         agent: entry,
-        bridge: Rc::new(Bridge::new(history, stream.state().session().clone())),
+        bridge: Rc::new(Bridge::new(history, stream.state().session().clone(), gated)),
         stream: RefCell::new(stream),
         cancel,
         sent: sent.into(),

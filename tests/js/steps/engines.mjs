@@ -1,0 +1,128 @@
+// Durable engines in memory, one for each way in which real ones find a step again. A life ends where a plan says: what it was
+// doing never comes back, and the next life has the records alone.
+
+/** The end of a life. */
+export class Killed extends Error {}
+
+/** What outlives a life: records in the order in which they were stored. */
+export class Records {
+  constructor() {
+    /** @type {Map<string, any>} */
+    this.byName = new Map();
+    /** The names in the order in which steps were called, for engines that count. @type {string[]} */
+    this.calls = [];
+    this.attempts = new Map();
+    /** Decisions, by the name of the wait. @type {Map<string, any>} */
+    this.decisions = new Map();
+  }
+
+  store(name, record) {
+    if (this.byName.has(name)) throw new Error(`the step ${name} was stored twice`);
+    this.byName.set(name, JSON.stringify(record));
+  }
+
+  get(name) {
+    return JSON.parse(this.byName.get(name));
+  }
+}
+
+/**
+ * A life. `pause(name, where)` waits as long as the schedule says; `kill(name, where)` says whether the life ends there, where
+ * `where` is "begin", "end" (of the work, before it is stored) or "wait".
+ */
+export class Life {
+  constructor(records, { mode = "name", pause = async () => {}, kill = () => false, waits = false, decide = async () => undefined } = {}) {
+    Object.assign(this, { records, mode, pause, kill, waits, decide });
+    this.isOver = false;
+    this.called = 0;
+    /** The works that began in this life. */
+    this.began = [];
+    this.replayed = [];
+    this.over = new Promise((resolve) => (this.end = () => ((this.isOver = true), resolve("killed"))));
+    /** For engines that give results back in the order in which they came. */
+    this.order = [...records.byName.keys()];
+    this.given = 0;
+    this.turn = Promise.resolve();
+    /** Steps of an engine with one step per call of the body. */
+    this.found = [];
+    this.target = undefined;
+  }
+
+  get host() {
+    const isOrdered = this.mode === "single" || this.mode === "per call";
+    return {
+      step: (name, work, effect) => this.step(name, work, effect),
+      ...(this.waits && { wait: (name, request) => this.wait(name, request) }),
+      ...(isOrdered && { steps: { ordered: true } }),
+    };
+  }
+
+  async step(name, work, effect) {
+    if (this.isOver) return new Promise(() => {});
+    if (new TextEncoder().encode(name).length > 200) throw new Error(`the name ${name} is too long`);
+    JSON.stringify(effect);
+    const at = this.called++;
+    const expected = this.records.calls[at];
+    if (this.mode === "order" || this.mode === "single") {
+      if (expected !== undefined && expected !== name) throw new Error(`the step ${expected} was recorded when ${name} was called`);
+      this.records.calls[at] = name;
+    }
+    if (this.records.byName.has(name)) return this.#again(name);
+    if (this.mode === "per call" && this.target !== name) {
+      this.found.push(name);
+      return new Promise(() => {});
+    }
+    await this.pause(name, "queue");
+    return this.#live(name, work);
+  }
+
+  async #again(name) {
+    this.replayed.push(name);
+    if (this.mode === "single" || this.mode === "per call") {
+      // In the order of the completions.
+      while (this.order[this.given] !== name) await undefined;
+      await undefined;
+      this.given++;
+    } else await this.pause(name, "replay");
+    if (this.isOver) return new Promise(() => {});
+    return this.records.get(name);
+  }
+
+  async #live(name, work) {
+    if (this.isOver || this.kill(name, "begin")) return this.die();
+    this.began.push(name);
+    const attempt = (this.records.attempts.get(name) ?? 0) + 1;
+    this.records.attempts.set(name, attempt);
+    const record = await work(this.mode === "per call" ? { attempt } : undefined);
+    if (this.isOver || this.kill(name, "end")) return this.die();
+    await this.pause(name, "store");
+    if (this.isOver) return new Promise(() => {});
+    this.records.store(name, record);
+    if (this.target === name) return this.die();
+    if (this.mode === "single") {
+      // One result at a time.
+      const before = this.turn;
+      this.turn = before.then(() => this.pause(name, "give"));
+      await before;
+    }
+    return JSON.parse(JSON.stringify(record));
+  }
+
+  /** Waits for a decision, which the engine keeps. */
+  async wait(name, request) {
+    if (this.isOver || this.kill(name, "wait")) return this.die();
+    const { decisions } = this.records;
+    if (!decisions.has(name)) {
+      const decision = await this.decide(name, request);
+      if (this.isOver) return new Promise(() => {});
+      decisions.set(name, decision);
+    } else await this.pause(name, "replay");
+    return decisions.get(name);
+  }
+
+  /** @returns {Promise<never>} */
+  die() {
+    this.end();
+    return new Promise(() => {});
+  }
+}

@@ -1,0 +1,280 @@
+// @ts-check
+// Runs inside a durable engine: `host.step`. Each effect is a step with a stable name, whose record the engine stores; in a
+// later process the same run is lived again from the records. Loaded with the first agent whose host has a `step`.
+//
+// The journal of an agent has the clock, the order of results and the mail of its runs and of those inside their calls. What one
+// run does with its effects is in run.js.
+
+import { AgentError, complain, hostWithDefaults, misuse, textOf, uuid } from "../shared.js";
+import { Chance } from "./chance.js";
+import { RunSteps } from "./run.js";
+import { Step } from "./step.js";
+import { VERSION } from "./version.js";
+
+/** @import { JsonValue } from "../index.js" */
+/** @import { Core } from "../agent/core.js" */
+/** @import { Driver } from "../run/driver.js" */
+/** @import { Outcome, Record } from "./step.js" */
+/** What reaches a run from outside, with a name of its own. @typedef {{ id: string, run: string, command: any }} Mail */
+
+/** How many microtasks a delivered result gets to become what follows from it. */
+const TICKS = 24;
+
+export class Journal {
+  /** @param {Core} core of the outermost agent */
+  constructor(core) {
+    const given = core.options.host;
+    this.given = given;
+    this.step = /** @type {NonNullable<typeof given.step>} */ (given.step);
+    this.maxBytes = given.steps?.maxBytes ?? Infinity;
+    this.isOrdered = given.steps?.ordered === true;
+    this.clock = core.host.now;
+    /** Identifies this process among those that live the run. */
+    this.life = uuid();
+    /** The highest time of a record so far: what `host.now` says. */
+    this.now = 0;
+    /** The highest number of a record so far. */
+    this.n = 0;
+    this.chance = new Chance("");
+    this.host = hostWithDefaults({ now: () => this.now, random: () => this.chance.number(), id: () => this.chance.id() });
+    /** How many runs have begun. */
+    this.runs = 0;
+    /** The runs in progress, by their prefix. @type {Map<string, RunSteps>} */
+    this.active = new Map();
+    /** The steps whose result has not entered. @type {Set<Step>} */
+    this.open = new Set();
+    /** Whether stored results may be left. */
+    this.replaying = true;
+    /** Decisions for which `host.wait` waits. */
+    this.waits = 0;
+    /** Answers of `host.wait` that have come. @type {(() => void)[]} */
+    this.arrived = [];
+    /** Mail that is in no record yet. @type {Mail[]} */
+    this.mail = [];
+    /** How mail of this process enters, by its id. @type {Map<string, () => void>} */
+    this.entrances = new Map();
+    this.mails = 0;
+    /** What waits until no step is open. @type {(() => void)[]} */
+    this.ends = [];
+    /** The run of the outermost agent. @type {Driver | undefined} */
+    this.root = undefined;
+    this.isEntering = false;
+    this.isLooping = false;
+    this.again = false;
+    /** @type {unknown} */
+    this.failure = undefined;
+  }
+
+  /** An agent inside shares the journal. @param {Core} core */
+  adopt(core) {
+    const journal = this;
+    core.journal = this;
+    core.host = this.host;
+    core.subscribers.info = {
+      get replaying() {
+        return journal.replaying;
+      },
+    };
+  }
+
+  /** Begins a run of the outermost agent. @param {Driver} driver @returns {Promise<RunSteps>} */
+  async begin(driver) {
+    const { core } = driver;
+    this.root = driver;
+    const number = ++this.runs;
+    const prefix = number > 1 ? `r${number}/` : "";
+    const { tools, systemPrompt } = core.settings;
+    const seen = { engine: VERSION, tools: tools.definitions().map(({ name }) => name), systemPrompt, runId: driver.runId, sessionId: core.session.id };
+    const record = await /** @type {Promise<Record>} */ (new Promise((enter) => {
+      this.add(new Step(`${prefix}begin`), { kind: "begin" }, async () => {
+        this.replaying = number > 1 && this.replaying;
+        return { value: seen };
+      }, enter);
+    }));
+    const begun = /** @type {typeof seen} */ (record.value);
+    const missing = begun.tools.filter((name) => !seen.tools.includes(name));
+    if (missing.length > 0) complain(`turnwheel: the run that goes on had tools that the agent has not any more: ${missing.join(", ")}`);
+    if (!driver.isIdGiven) driver.takeId(begun.runId);
+    if (core.options.sessionId === undefined) core.session.id = begun.sessionId;
+    this.chance = new Chance(driver.runId);
+    return new RunSteps(driver, this, prefix);
+  }
+
+  // ---- steps
+
+  /**
+   * Opens a step. `execute` does what there is to do, unless its record is stored; `enter` gets the record when its turn has come.
+   * @param {Step} step @param {any} effect @param {(info?: { attempt?: number }) => Promise<Outcome>} execute @param {(record: Record) => void} enter
+   */
+  add(step, effect, execute, enter) {
+    step.enter = enter;
+    this.open.add(step);
+    const work = (/** @type {{ attempt?: number } | undefined} */ info) => (step.work ??= this.#work(step, execute, info));
+    let stored;
+    try {
+      stored = Promise.resolve(this.step.call(this.given, step.name, work, effect));
+    } catch (error) {
+      stored = Promise.reject(error);
+    }
+    stored.then((record) => this.#resolved(step, record), (error) => this.#failed(step, error));
+    return step;
+  }
+
+  /** @param {Step} step @param {(info?: { attempt?: number }) => Promise<Outcome>} execute @param {{ attempt?: number } | undefined} info @returns {Promise<Record>} */
+  async #work(step, execute, info) {
+    step.isBegun = true;
+    this.pump();
+    const outcome = step.isDropped ? CANCELLED : await Promise.race([step.dropped, execute(info).catch((error) => step.threw(error))]);
+    const at = Math.max(this.clock(), this.now);
+    const record = step.recordOf(outcome, { at, n: ++this.n, mail: this.mail.splice(0) }, this.maxBytes);
+    step.ended = record;
+    this.pump();
+    return record;
+  }
+
+  /** @param {Step} step @param {any} record */
+  #resolved(step, record) {
+    if (record?.v !== 1 || typeof record.at !== "number") return this.#failed(step, misuse(`\`host.step\` must give back what its work returned; for \`${step.name}\` it gave something else, or the record is of a newer turnwheel`));
+    step.record = record;
+    this.n = Math.max(this.n, record.n);
+    this.pump();
+  }
+
+  /** The engine could not store a step: the run cannot go on in this process. @param {Step} step @param {unknown} error */
+  #failed(step, error) {
+    this.open.delete(step);
+    if (this.failure !== undefined) return;
+    this.failure = error;
+    this.root?.crash(new AgentError({ code: "internal", message: `\`host.step\` failed at \`${step.name}\`: ${textOf(error)}`, retryable: false, phase: "step" }, error));
+    this.root?.engineRun.drop();
+    this.pump();
+  }
+
+  /** Lets results enter, one after the other, as far as it can be known which is next. */
+  async pump() {
+    this.again = true;
+    if (this.isLooping) return;
+    this.isLooping = true;
+    while (this.again) {
+      this.again = false;
+      // What is reported in the same moment counts.
+      await undefined;
+      const step = this.#next();
+      if (step) await this.#enter(step);
+      else if (this.#isBusy()) continue;
+      else this.#rest();
+    }
+    this.isLooping = false;
+  }
+
+  /** The step whose result enters next, if that is certain. */
+  #next() {
+    const open = [...this.open];
+    if (this.isOrdered) return this.#isBusy() ? undefined : open.filter(({ record }) => record).sort((a, b) => a.arrival - b.arrival)[0];
+    if (this.#isBusy() || open.some((step) => !step.isBegun && !step.record)) return;
+    const ended = open.filter((step) => step.record ?? step.ended);
+    ended.sort((a, b) => {
+      const [one, other] = [a.key, b.key];
+      return one.at - other.at || one.n - other.n;
+    });
+    return ended[0]?.record && ended[0];
+  }
+
+  /** Whether a run is still working on what has entered. */
+  #isBusy() {
+    for (const steps of this.active.values()) if (steps.isBusy) return true;
+    return false;
+  }
+
+  /** @param {Step} step */
+  async #enter(step) {
+    const record = /** @type {Record} */ (step.record);
+    this.again = true;
+    this.open.delete(step);
+    // Mail has come before the result, at the time before it.
+    for (const { id, run, command } of record.mail ?? []) {
+      const enter = this.entrances.get(id) ?? (() => this.active.get(run)?.takeMail(command));
+      this.entrances.delete(id);
+      // A limit is over when its step was ended.
+      if (command.kind === "limit" || command.kind === "silence") this.now = Math.max(this.now, record.at);
+      this.isEntering = true;
+      enter();
+      this.isEntering = false;
+      this.active.get(run)?.run.poller.poll();
+      await ticks();
+    }
+    this.now = Math.max(this.now, record.at);
+    for (const steps of this.active.values()) steps.checkTime();
+    if (!step.isDropped) step.enter(record);
+    await ticks();
+  }
+
+  /** Nothing is left to enter for now. */
+  #rest() {
+    const isWorking = this.open.size > 0 && [...this.open].every(({ isBegun, ended }) => isBegun && !ended);
+    const waits = this.waits > 0 || [...this.active.values()].some(({ backOffs }) => backOffs > 0);
+    if (this.open.size === 0) {
+      for (const end of this.ends.splice(0)) end();
+      const arrived = this.arrived.shift();
+      if (arrived) return this.#next() ? undefined : void (arrived(), this.pump());
+      const [outermost] = this.active.values();
+      // Nobody but the host can move the run: that is a step too, so that it can be stored what it was.
+      if (!waits && outermost && !outermost.run.isOver) return outermost.waitForMail();
+    } else if (isWorking) {
+      const arrived = this.arrived.shift();
+      if (arrived) return void (arrived(), this.pump());
+    }
+    if (isWorking || waits) this.replaying = false;
+  }
+
+  // ---- mail
+
+  /**
+   * Something reaches a run from outside. It rides in the record of the next step that ends, and enters right before what that
+   * step answered: in this process, and in every later one. Returns whether it waits for that; then `enter` is called.
+   * @param {RunSteps} steps @param {any} command @param {() => void} enter @param {Iterable<Step>} [forced] steps that it ends
+   */
+  takes(steps, command, enter, forced = []) {
+    if (this.isEntering || this.failure !== undefined) return false;
+    // Nothing is stored that could carry it, and nobody lives the end of a run again.
+    if (command.kind === "cancel" && this.open.size === 0) return false;
+    const id = `${this.life}:${++this.mails}`;
+    this.mail.push({ id, run: steps.prefix, command });
+    this.entrances.set(id, enter);
+    for (const step of forced) step.force();
+    for (const each of this.active.values()) each.mailCame();
+    return true;
+  }
+
+  /** Something has reached a run that cannot wait. It is in the record of the next step that ends. @param {RunSteps} steps @param {any} command */
+  note(steps, command) {
+    const id = `${this.life}:${++this.mails}`;
+    this.mail.push({ id, run: steps.prefix, command });
+    this.entrances.set(id, () => {});
+  }
+
+  /** Calls back when no step is open. @param {() => void} end */
+  whenDone(end) {
+    if (this.failure !== undefined) return end();
+    this.ends.push(end);
+    this.pump();
+  }
+}
+
+/** @type {Outcome} */
+const CANCELLED = { cancelled: true };
+
+async function ticks() {
+  for (let i = 0; i < TICKS; i++) await undefined;
+}
+
+/**
+ * The steps of a run that begins; the journal comes with its agent, or with the run around it.
+ * @param {Driver} driver @returns {Promise<RunSteps>}
+ */
+export async function stepsOf(driver) {
+  const { core, inside } = driver;
+  if (inside) return new RunSteps(driver, inside.journal, inside.prefix);
+  if (!core.journal) new Journal(core).adopt(core);
+  return /** @type {Journal} */ (core.journal).begin(driver);
+}

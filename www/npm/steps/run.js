@@ -1,0 +1,473 @@
+// @ts-check
+// What a run inside a durable engine does with its effects: most are steps, whose records enter in the order of the journal.
+
+import { complain, misuse, textOf, toDecision } from "../shared.js";
+import { SUB_AGENT } from "../tools/tool.js";
+import { answerOf, eventsOf } from "./answer.js";
+import { EffectNames, placeOf, toolKind } from "./names.js";
+import { Step, tooLargeText } from "./step.js";
+
+/** @import { ApprovalRequest, JsonValue } from "../index.js" */
+/** @import { Driver } from "../run/driver.js" */
+/** @import { Effect } from "../effects/effects.js" */
+/** @import { Slot } from "../effects/slot.js" */
+/** @import { Journal } from "./journal.js" */
+/** @import { StoredAnswer } from "./answer.js" */
+/** @import { Outcome, Record } from "./step.js" */
+/** Carries out an effect the ordinary way. @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
+/**
+ * An attempt to call a model: its step, the slot that waits now, and what ends the work. `answer` is there when it is replayed.
+ * @typedef {{ step: Step, slot: number, end(outcome: Outcome): void, live(): Promise<void>, answer?: StoredAnswer, isEntered: boolean, onEnter?: () => void, isWatched?: boolean }} Attempt
+ */
+
+export class RunSteps {
+  /** @param {Driver} run @param {Journal} journal @param {string} prefix */
+  constructor(run, journal, prefix) {
+    this.run = run;
+    this.journal = journal;
+    this.prefix = prefix;
+    this.names = new EffectNames(prefix);
+    /** @type {Attempt | undefined} */
+    this.attempt = undefined;
+    /** The steps of slots that wait for them. @type {Map<number, Step>} */
+    this.bySlot = new Map();
+    /** Effects that are no steps and end by themselves; for a call of a sub-agent, its name. @type {Map<number, string>} */
+    this.loose = new Map();
+    /** Time limits: their names, and when they are over by the clock of the journal, if they go by that. @type {Map<number, { name: string, until?: number }>} */
+    this.limits = new Map();
+    /** The approvals for which `host.wait` waits. @type {Set<number>} */
+    this.waiting = new Set();
+    this.backOffs = 0;
+    /** Changes of the session state, by the slot of the call. @type {Map<number, [string, string | undefined][]>} */
+    this.changes = new Map();
+    /** The step that waits for mail. @type {{ step: Step, end(): void } | undefined} */
+    this.mailStep = undefined;
+    run.memory.queues.isLazy = true;
+    journal.active.set(prefix, this);
+  }
+
+  /** Whether the run is still working on what has entered. */
+  get isBusy() {
+    const { run, loose, attempt } = this;
+    const { poller, engineRun } = run;
+    if (run.isOver) return false;
+    if (engineRun.handle === 0 || poller.isWaiting || poller.isDelivering || engineRun.engine.gaps) return true;
+    if (attempt?.isEntered) return true;
+    for (const [slot, name] of loose) {
+      const child = this.journal.active.get(`${name}/`);
+      if (engineRun.slots.has(slot) && (!child || child.run.isOver)) return true;
+    }
+    return false;
+  }
+
+  /** The run is over. */
+  leave() {
+    this.journal.active.delete(this.prefix);
+    for (const step of this.bySlot.values()) step.drop();
+    this.attempt?.step.drop();
+    this.mailStep?.end();
+    this.mailStep = undefined;
+    this.journal.pump();
+  }
+
+  /** Where an agent inside a call takes its steps. @param {number} slot */
+  inside(slot) {
+    const name = this.loose.get(slot);
+    return name === undefined ? undefined : { journal: this.journal, prefix: `${name}/` };
+  }
+
+  /** The time for the engine: while an answer streams in, the real one, for limits of silence. */
+  get time() {
+    const { attempt, journal } = this;
+    return attempt?.step.isBegun && !attempt.step.ended ? Math.max(journal.clock(), journal.now) : journal.now;
+  }
+
+  // ---- effects
+
+  /** Carries out an effect. @param {number} slot @param {Effect} effect @param {Slot} state @param {Record<string, Perform>} effects @param {() => void} perform the ordinary way */
+  perform(slot, effect, state, effects, perform) {
+    const { run } = this;
+    const { kind } = effect;
+    const ordinary = () => effects[kind](run, slot, effect, state);
+    switch (kind) {
+      case "key":
+      case "http":
+      case "stream":
+        return this.#call(slot, effect, ordinary);
+      case "gate":
+        return this.#end(slot, /** @type {any} */ (effect).events);
+      case "tool":
+        return this.#tool(slot, /** @type {any} */ (effect), ordinary, perform);
+      case "approve":
+        return this.#approve(slot, effect, ordinary);
+      case "sleep":
+        return this.#sleep(slot, /** @type {any} */ (effect), state);
+      case "hook":
+        return this.#hook(slot, effect, ordinary, perform);
+      case "transform":
+      case "compact":
+        return this.#once(slot, this.names.name(run, kind), ordinary);
+      case "steering":
+        return this.#once(slot, this.names.name(run, "queue", "."), ordinary);
+      case "followUp":
+        return this.#once(slot, this.names.name(run, "follow_up", "."), ordinary);
+      default:
+        this.loose.set(slot, "");
+        return perform();
+    }
+  }
+
+  /** An effect whose value is its answer. @param {number} slot @param {string} name @param {() => Promise<unknown> | void} work @param {any} [effect] */
+  #once(slot, name, work, effect = { kind: "host" }) {
+    const { run } = this;
+    const step = new Step(name);
+    this.bySlot.set(slot, step);
+    this.journal.add(step, effect, async () => ({ value: (await work()) ?? null }), (record) => {
+      this.bySlot.delete(slot);
+      if (record.error !== undefined || record.cancelled) run.engineRun.reject(slot, step.thrown ?? new Error(record.error ?? "cancelled"));
+      else run.engineRun.resolve(slot, record.value, "now");
+    });
+  }
+
+  /** Nobody wants an effect any more. @param {number} slot */
+  cancelled(slot) {
+    this.bySlot.get(slot)?.drop();
+    this.bySlot.delete(slot);
+    this.loose.delete(slot);
+    this.limits.delete(slot);
+    if (this.waiting.delete(slot)) this.journal.waits--;
+    if (this.attempt?.slot === slot) {
+      const { step, isWatched } = this.attempt;
+      if (isWatched) this.journal.note(this, { kind: "silence" });
+      step.drop();
+      this.attempt = undefined;
+    }
+    this.journal.pump();
+  }
+
+  // ---- models
+
+  /** The key, or the request, of an attempt. @param {number} slot @param {any} effect @param {() => Promise<unknown> | void} ordinary */
+  #call(slot, effect, ordinary) {
+    const { run } = this;
+    const attempt = (this.attempt ??= this.#newAttempt(slot, effect));
+    attempt.slot = slot;
+    const isKey = effect.kind === "key";
+    attempt.isEntered = false;
+    if (attempt.answer) return isKey ? run.engineRun.resolve(slot, null, "now") : this.#replay(attempt);
+    attempt.onEnter = () => {
+      const { answer } = attempt;
+      if (!answer) return;
+      // The request of this answer is never sent, so it needs no key.
+      if (!isKey) this.#replay(attempt);
+      else if (answer.key === undefined) (attempt.isEntered = true), run.engineRun.resolve(slot, null, "now");
+      else this.#noKey(attempt, new Error(answer.key));
+    };
+    attempt.live().then(async () => {
+      if (!run.engineRun.slots.has(slot)) return;
+      if (!isKey) return void ordinary();
+      try {
+        const key = await ordinary();
+        attempt.isEntered = false;
+        run.engineRun.resolve(slot, key, "now");
+      } catch (error) {
+        attempt.onEnter = () => this.#noKey(attempt, error);
+        attempt.end({ value: { content: [], key: textOf(error) } });
+      }
+    });
+  }
+
+  /** @param {Attempt} attempt @param {unknown} error */
+  #noKey(attempt, error) {
+    this.attempt = undefined;
+    this.run.engineRun.reject(attempt.slot, error, true);
+  }
+
+  /** @param {number} slot @param {any} effect @returns {Attempt} */
+  #newAttempt(slot, effect) {
+    const { run } = this;
+    const name = effect.summary ? this.names.name(run, "summary", ".") : this.names.name(run, "model");
+    const step = new Step(name, (bytes, limit) => ({ content: [], error: { code: "internal", message: tooLargeText(name, bytes, limit), retryable: false } }));
+    /** @type {Attempt} */
+    const attempt = { step, slot, end: () => {}, live: () => begun, isEntered: false };
+    const outcome = new Promise((/** @type {(outcome: Outcome) => void} */ resolve) => (attempt.end = resolve));
+    /** @type {() => void} */
+    let begin = () => {};
+    const begun = new Promise((/** @type {(value: void) => void} */ resolve) => (begin = resolve));
+    const work = () => (begin(), outcome);
+    this.journal.add(step, modelData(run, effect), work, (record) => {
+      // One that was cancelled, and whose cancellation has not entered: nobody can say what would come of it.
+      attempt.answer ??= record.value ?? { content: [], error: { code: "internal", message: record.error ?? "the call was cancelled", retryable: false } };
+      attempt.onEnter?.();
+    });
+    return attempt;
+  }
+
+  /** An answer has ended in this process. @param {number} slot @param {any[]} events */
+  #end(slot, events) {
+    const { run, attempt } = this;
+    if (!attempt || attempt.answer) {
+      // What is lived again ends like this too.
+      this.attempt = undefined;
+      return run.engineRun.resolve(slot, null, "now");
+    }
+    attempt.slot = slot;
+    attempt.onEnter = () => {
+      this.attempt = undefined;
+      const stored = /** @type {StoredAnswer} */ (attempt.answer);
+      const isRefused = stored.error !== undefined && events.at(-1)?.type !== "error";
+      run.engineRun.resolve(slot, isRefused ? { error: stored.error } : null, "now");
+    };
+    attempt.end({ value: answerOf(events) });
+  }
+
+  /** Gives a stored answer to the request that waits. @param {Attempt} attempt */
+  #replay(attempt) {
+    const { engineRun } = this.run;
+    const { slot, answer } = attempt;
+    for (const event of eventsOf(/** @type {StoredAnswer} */ (answer))) engineRun.streamEvent(slot, JSON.stringify(event));
+    engineRun.streamEnd(slot);
+  }
+
+  // ---- tools
+
+  /** @param {number} slot @param {{ name: string, callId: string }} effect @param {() => any} ordinary @param {() => void} perform */
+  #tool(slot, effect, ordinary, perform) {
+    const { run, journal } = this;
+    const { engineRun, core } = run;
+    const { name, callId } = effect;
+    const definition = core.settings.tools.byName.get(name)?.definition;
+    const kind = toolKind(run, effect);
+    if (definition?.[SUB_AGENT]) {
+      this.loose.set(slot, this.names.name(run, `tool/${kind}`));
+      return perform();
+    }
+    /** @type {[string, string | undefined][]} */
+    const changes = [];
+    const call = run.fold.knownCalls().get(callId);
+    const data = { kind: "tool", name, arguments: call?.arguments ?? {}, callId };
+    const execute = (/** @type {string | undefined} */ life) => {
+      const step = new Step(this.names.name(run, `tool/${kind}`), (bytes, limit) => ({ result: { content: [{ type: "text", text: tooLargeText(name, bytes, limit) }], isError: true } }));
+      this.bySlot.set(slot, step);
+      const work = async (/** @type {{ attempt?: number } | undefined} */ info) => {
+        if (life !== undefined && mayHaveRun(journal, life, info)) return { value: { result: { interrupted: true } } };
+        this.changes.set(slot, changes);
+        const result = await ordinary();
+        this.changes.delete(slot);
+        return result === undefined ? /** @type {Outcome} */ ({ cancelled: true }) : { value: { result, ...(changes.length > 0 && { state: changes }) } };
+      };
+      journal.add(step, data, work, (record) => {
+        this.bySlot.delete(slot);
+        const { result, state = [] } = record.value ?? { result: record.error === undefined ? { cancelled: true } : { failed: record.error } };
+        for (const [key, value] of state) engineRun.setState(slot, key, value ?? undefined);
+        engineRun.resolve(slot, result, "now");
+      });
+    };
+    if (definition?.idempotent) return execute(undefined);
+    const marker = new Step(this.names.name(run, `start/${kind}`));
+    this.bySlot.set(slot, marker);
+    journal.add(marker, { kind: "start" }, async () => ({ value: journal.life }), ({ value }) => execute(String(value)));
+  }
+
+  /** Whether a change of the session state enters with the record of its tool. @param {number} slot @param {string} key @param {string | undefined} value */
+  keepsState(slot, key, value) {
+    const changes = this.changes.get(slot);
+    changes?.push([key, value]);
+    return changes !== undefined;
+  }
+
+  // ---- people
+
+  /** @param {number} slot @param {any} effect @param {() => any} ordinary */
+  #approve(slot, effect, ordinary) {
+    const { run, journal } = this;
+    const { approveTool, host } = run.core.options;
+    const name = this.names.name(run, `approve/${placeOf(run, effect.callId)}`);
+    if (approveTool || !host.wait) return this.#once(slot, name, ordinary);
+    const { kind: _, ...request } = effect;
+    this.waiting.add(slot);
+    journal.waits++;
+    const arrive = (/** @type {() => void} */ enter) => {
+      journal.arrived.push(() => {
+        if (!this.waiting.delete(slot)) return;
+        journal.waits--;
+        enter();
+      });
+      journal.pump();
+    };
+    const failed = (/** @type {unknown} */ error) => {
+      complain("turnwheel: host.wait failed:", error);
+      run.engineRun.reject(slot, error);
+    };
+    host.wait(name, { ...request, ...run.about() }).then(
+      (decision) => arrive(() => {
+        try {
+          run.engineRun.resolve(slot, toDecision(decision), "now");
+        } catch (error) {
+          failed(error);
+        }
+      }),
+      (error) => arrive(() => failed(error)),
+    );
+  }
+
+  // ---- hooks
+
+  /** @param {number} slot @param {any} effect @param {() => any} ordinary @param {() => void} perform */
+  #hook(slot, effect, ordinary, perform) {
+    const { run } = this;
+    const { stage, call } = effect;
+    // What stands around an attempt lives in this process.
+    if (run.around.wrapModel && stage.endsWith("Inference")) {
+      this.loose.set(slot, "");
+      return perform();
+    }
+    const word = stage.replace(/[A-Z]/g, (/** @type {string} */ letter) => `_${letter.toLowerCase()}`);
+    const place = call ? `/${placeOf(run, call.callId)}` : "";
+    this.#once(slot, this.names.name(run, `hook/${word}${place}`), ordinary);
+  }
+
+  // ---- time
+
+  /** @param {number} slot @param {{ ms: number, backOff?: boolean }} effect @param {Slot} state */
+  #sleep(slot, { ms, backOff }, { signal }) {
+    const { run, journal } = this;
+    if (!backOff) return this.#limit(slot, ms, signal);
+    const { host } = run.core.options;
+    const until = journal.now + ms;
+    const name = this.names.name(run, "sleep", "/");
+    if (!host.sleep) {
+      return this.#once(slot, name, async () => (await journal.host.sleep(ms, signal), null), { kind: "sleep", ms });
+    }
+    this.backOffs++;
+    const slept = () => {
+      this.backOffs--;
+      journal.arrived.push(() => {
+        journal.now = Math.max(journal.now, until);
+        run.engineRun.resolve(slot, null, "now");
+      });
+      journal.pump();
+    };
+    host.sleep(ms, signal, name).then(slept, slept);
+  }
+
+  /** A limit runs by real time, in this process; that of the whole run goes by the journal. @param {number} slot @param {number} ms @param {AbortSignal} signal */
+  async #limit(slot, ms, signal) {
+    const { run, journal } = this;
+    const name = this.names.name(run, "limit", "/");
+    const isTotal = ms === run.core.options.timeouts?.totalMs && name.endsWith("t0/limit/1");
+    this.limits.set(slot, isTotal ? { name, until: journal.now + ms } : { name });
+    try {
+      await journal.host.sleep(isTotal ? Math.max(journal.now + ms - journal.clock(), 0) : ms, signal);
+    } catch {
+      // Where there are no timers, there are no limits but that of the run.
+      return;
+    }
+    this.#limitIsOver(slot);
+  }
+
+  /** @param {number} slot */
+  #limitIsOver(slot) {
+    const { journal, run } = this;
+    const limit = this.limits.get(slot);
+    if (!limit || !run.engineRun.slots.has(slot)) return;
+    const isOfRun = limit.until !== undefined;
+    const call = isOfRun ? undefined : this.bySlot.get(slot - 1);
+    if (!isOfRun && !call && this.attempt && !journal.isEntering) return this.#watch(slot, this.attempt);
+    // That of a call, or of the whole run.
+    if (journal.takes(this, { kind: "limit", name: limit.name }, () => this.#limitIsOver(slot), call ? [call] : journal.open)) return;
+    this.limits.delete(slot);
+    if (limit.until !== undefined) journal.now = Math.max(journal.now, limit.until);
+    run.engineRun.resolve(slot, null, "now");
+  }
+
+  /** Only the engine knows whether an answer was silent for too long: then it cancels the attempt, whose record says why. @param {number} slot @param {Attempt} attempt */
+  #watch(slot, attempt) {
+    this.limits.delete(slot);
+    attempt.isWatched = true;
+    this.run.engineRun.resolve(slot, null, "now");
+    attempt.isWatched = false;
+  }
+
+  /** The clock of the journal has gone on. */
+  checkTime() {
+    for (const [slot, { until = Infinity }] of this.limits) {
+      if (until > this.journal.now) continue;
+      this.limits.delete(slot);
+      this.run.engineRun.resolve(slot, null, "now");
+    }
+  }
+
+  // ---- mail
+
+  /** Something reaches the run from outside. Returns whether it must wait; then `enter` is called later. @param {any} command @param {() => void} enter */
+  takes(command, enter) {
+    const { approvals, options } = this.run.core;
+    const decides = (/** @type {string} */ id) => approvals.questions.get(id)?.kind === "tool";
+    if (options.host.wait && !options.approveTool && !this.journal.isEntering && command.kind === "answer" && Object.keys(command.answers).some(decides)) {
+      throw misuse("`host.wait` waits for this decision: give it to the durable engine, which stores it");
+    }
+    // What a running tool asks is part of its work, so the answer is too.
+    if (command.kind === "answer" && Object.keys(command.answers).some((id) => approvals.questions.get(id)?.kind === "elicitation")) return false;
+    return !this.run.isOver && this.journal.takes(this, command, enter, this.#forced(command));
+  }
+
+  /** The steps that mail ends, because it would end them as soon as it enters. @param {any} command @returns {Step[]} */
+  #forced({ kind, letter }) {
+    const { steering } = this.run.core.options;
+    if (kind === "cancel") return [...this.journal.open];
+    const isImmediate = (letter?.when ?? steering?.when) === "immediate" && steering?.inFlight !== "finish";
+    return kind === "steer" && isImmediate ? [...this.bySlot.values()].filter(({ name }) => name.includes("/tool/")).slice(0, 1) : [];
+  }
+
+  /** Mail of an earlier process enters. @param {any} command */
+  takeMail(command) {
+    const { run } = this;
+    const { core } = run;
+    if (command.kind === "cancel") run.abort(command.reason);
+    else if (command.kind === "silence") {
+      // The limit of the attempt is the youngest.
+      const [slot] = [...this.limits].filter(([, { until }]) => until === undefined).at(-1) ?? [];
+      this.limits.delete(Number(slot));
+      if (slot !== undefined) run.engineRun.resolve(slot, null, "now");
+    }
+    else if (command.kind === "limit") {
+      for (const [slot, { name }] of this.limits) if (name === command.name) this.#limitIsOver(slot);
+    } else {
+      const json = JSON.stringify(command);
+      core.registration.call((glue) => glue.post_command(core.registration.handle, json));
+    }
+  }
+
+  /** The run waits for nobody but its host. */
+  waitForMail() {
+    if (this.mailStep) return;
+    const step = new Step(this.names.name(this.run, "mail", "/"));
+    let end = () => {};
+    const came = new Promise((/** @type {(outcome: Outcome) => void} */ resolve) => (end = () => resolve({ value: null })));
+    this.mailStep = { step, end };
+    if (this.journal.mail.length > 0) end();
+    this.journal.add(step, { kind: "mail" }, () => came, () => (this.mailStep = undefined));
+  }
+
+  /** Mail has come, to this run or another. */
+  mailCame() {
+    this.mailStep?.end();
+  }
+}
+
+/** Whether a call that is about to begin may have begun before, in a process that has ended. @param {Journal} journal @param {string} life of the marker @param {{ attempt?: number } | undefined} info */
+function mayHaveRun(journal, life, info) {
+  // Where each step has a process of its own, the marker is always of another one.
+  if (journal.isOrdered && info?.attempt !== undefined) return info.attempt > 1;
+  return life !== journal.life || (info?.attempt ?? 1) > 1;
+}
+
+/** A call of a model as plain JSON: without its key. @param {Driver} run @param {any} effect */
+function modelData(run, { kind, model, request }) {
+  const { known } = run.core.settings.models;
+  const id = known[model]?.id;
+  if (kind === "key" || !request) return { kind: "model", model: id };
+  const { apiKey: _, messages, ...rest } = request;
+  return { kind: "model", model: id, request: { ...rest, messages: run.resolveRefs(messages) } };
+}

@@ -1,0 +1,95 @@
+// @ts-check
+// One step, and the record that is stored of it.
+
+import { textOf } from "../shared.js";
+
+/** @import { Mail } from "./journal.js" */
+/** What became of the work: a value, what was thrown, or that nobody wanted it any more. @typedef {{ value?: any, error?: string, cancelled?: true }} Outcome */
+/**
+ * What is stored: when it ended by the real clock, the how many-th of this process it was, and the mail that came before.
+ * @typedef {Outcome & { v: 1, at: number, n: number, mail?: Mail[] }} Record
+ */
+
+/** What a value becomes that is too large to be stored. @typedef {(bytes: number, limit: number) => any} TooLarge */
+
+let arrivals = 0;
+
+export class Step {
+  /** @param {string} name @param {TooLarge} [tooLarge] */
+  constructor(name, tooLarge) {
+    this.name = name;
+    this.tooLarge = tooLarge;
+    /** @type {Promise<Record> | undefined} */
+    this.work = undefined;
+    this.isBegun = false;
+    /** What its work has ended with, in this process. @type {Record | undefined} */
+    this.ended = undefined;
+    /** What the engine has stored. @type {Record | undefined} */
+    this.stored = undefined;
+    this.arrival = 0;
+    /** What the work threw. @type {unknown} */
+    this.thrown = undefined;
+    /** Whether nobody waits for it any more. */
+    this.isDropped = false;
+    /** Ends the work. @type {() => void} */
+    this.force = () => {};
+    /** @type {Promise<Outcome>} */
+    this.dropped = new Promise((resolve) => (this.force = () => resolve({ cancelled: true })));
+    /** @type {(record: Record) => void} */
+    this.enter = () => {};
+  }
+
+  drop() {
+    this.isDropped = true;
+    this.force();
+  }
+
+  get record() {
+    return this.stored;
+  }
+
+  set record(record) {
+    this.stored = record;
+    this.arrival = ++arrivals;
+  }
+
+  /** When it ended. */
+  get key() {
+    return /** @type {Record} */ (this.ended ?? this.stored);
+  }
+
+  /** @param {unknown} error @returns {Outcome} */
+  threw(error) {
+    this.thrown = error;
+    return { error: textOf(error) };
+  }
+
+  /** The record of an outcome: plain JSON, as long as may be stored. @param {Outcome} outcome @param {{ at: number, n: number, mail: Mail[] }} when @param {number} maxBytes @returns {Record} */
+  recordOf(outcome, { at, n, mail }, maxBytes) {
+    const own = { v: /** @type {const} */ (1), at, n };
+    const rest = mail.length > 0 ? { mail } : {};
+    try {
+      const text = JSON.stringify({ ...own, ...outcome, ...rest });
+      const bytes = lengthOf(text);
+      if (bytes <= maxBytes) return JSON.parse(text);
+      const value = this.tooLarge?.(bytes, maxBytes);
+      return { ...own, ...(value === undefined ? { error: tooLargeText(this.name, bytes, maxBytes) } : { value }), ...rest };
+    } catch (error) {
+      return { ...own, ...this.threw(error), ...rest };
+    }
+  }
+}
+
+/** @param {string} what @param {number} bytes @param {number} limit */
+export const tooLargeText = (what, bytes, limit) => `the result of \`${what}\` has ${bytes} bytes, and at most ${limit} can be stored (\`host.steps.maxBytes\`)`;
+
+/** @param {string} text in bytes of UTF-8 */
+function lengthOf(text) {
+  let length = 0;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    // Half of a pair is half of four bytes.
+    length += unit < 0x80 ? 1 : unit < 0x800 || (unit & 0xf800) === 0xd800 ? 2 : 3;
+  }
+  return length;
+}
