@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import type { Agent, AgentEvent, AgentOptions, ApprovalRequest, Input, JsonValue } from "./index.js";
+import type { Agent, AgentEvent, AgentHost, AgentOptions, Input } from "./index.js";
 import type { AgentCommand, AgentHandlerOptions } from "./server.js";
 
 /**
@@ -127,12 +127,7 @@ export interface StepOfWorkflow {
  * @example
  * const host: WorkflowHost = workflowHost(step);
  */
-export interface WorkflowHost {
-  step<T>(name: string, work: (info?: { attempt?: number }) => Promise<T>): Promise<T>;
-  sleep(ms: number, signal: AbortSignal, name?: string): Promise<void>;
-  wait(name: string, request?: ApprovalRequest): Promise<JsonValue>;
-  steps: { maxBytes: number };
-}
+export type WorkflowHost = Required<Pick<AgentHost, "step" | "sleep" | "wait" | "steps">>;
 
 /**
  * The `host` of an agent inside a Cloudflare Workflow: every call of a model, every tool and every decision is a step of the
@@ -154,10 +149,10 @@ export function workflowHost(step: StepOfWorkflow): WorkflowHost;
 
 /**
  * The type of the event that answers a question of an agent in a Workflow: the name that `host.wait` gets, with "-" in place
- * of "/", such as `t1-approve-0`; one that is longer than 100 characters ends with a digest.
+ * of "/", such as `t0-approve-0` for the first call of the first turn; one that is longer than 100 characters ends with a digest.
  *
  * @example
  * const instance = await env.FLOW.get(id);
- * await instance.sendEvent({ type: decisionType("t1/approve/0"), payload: "approve" });
+ * await instance.sendEvent({ type: decisionType("t0/approve/0"), payload: "approve" });
  */
 export function decisionType(name: string): string;

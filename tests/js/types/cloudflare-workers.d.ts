@@ -22,4 +22,5 @@ declare module "cloudflare:workers" {
   }
 }
 
+interface Workflow<Params> { create(options: { params: Params }): Promise<{ id: string }>; get(id: string): Promise<{ sendEvent(event: { type: string; payload: unknown }): Promise<void>; status(): Promise<any> }> }
 interface DurableObjectNamespace<T> { idFromName(name: string): any; get(id: any): T }

@@ -1,7 +1,7 @@
 // turnwheel/cloudflare as a user writes it, with Cloudflare's own types. It is compiled, never run.
 
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
-import { Agent, scripted, type AgentEvent, type AgentOptions, type JsonValue } from "turnwheel";
+import { Agent, scripted, type AgentEvent, type AgentOptions, type ApprovalRequest, type JsonValue } from "turnwheel";
 import { decisionType, DurableAgent, route, workflowHost, type ObjectNamespace, type StepOfWorkflow, type WorkflowHost } from "turnwheel/cloudflare";
 import type { AgentCommand } from "turnwheel/server";
 
@@ -53,9 +53,8 @@ export class Flow extends WorkflowEntrypoint<Env, { topic: string }> {
   override async run(event: Readonly<WorkflowEvent<{ topic: string }>>, step: WorkflowStep) {
     const part: StepOfWorkflow = step;
     const host: WorkflowHost = workflowHost(part);
-    const wait = async (name: string): Promise<JsonValue> => host.wait(name);
-    const own: WorkflowHost = { ...workflowHost(step), wait };
-    const agent = new Agent({ model: scripted([]), host: own });
+    const wait = async (name: string, request: ApprovalRequest): Promise<JsonValue> => host.wait(name, request);
+    const agent = new Agent({ model: scripted([]), host: { ...workflowHost(step), wait } });
     return (await agent.prompt(event.payload.topic)).text;
   }
 }

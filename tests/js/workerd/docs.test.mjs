@@ -20,6 +20,7 @@ mkdirSync(folder, { recursive: true });
 const files = programs.map(({ source }, i) => {
   const file = join(folder, `${i}.ts`);
   // A Worker has to have something to answer with.
+  if (source.includes("WorkflowEntrypoint")) source = source.replace("const { id } =", 'const [, status, of = ""] = new URL(request.url).pathname.split("/");\n    if (status === "status") return Response.json(await (await env.FLOW.get(of)).status());\n    const { id } =');
   writeFileSync(file, source.includes("export default") ? source : `${source}\nimport { route } from "turnwheel/cloudflare";\nexport default { fetch: (request: Request, env: any) => route(request, env.CHAT) };\n`);
   return file;
 });
@@ -61,6 +62,14 @@ const ASKED = [
     assert.match(runId, /^[\da-f-]{36}$/);
     assert.equal(isTakenBack, true);
   },
+  // In a Workflow.
+  async (ask) => {
+    const id = await (await ask("/", { method: "POST", body: "Rain" })).text();
+    let status;
+    do status = await (await ask(`/status/${id}`)).json();
+    while (status.status !== "complete" && status.status !== "errored");
+    assert.equal(status.output, "Done.", JSON.stringify(status));
+  },
   // A plain Worker.
   async (ask) => assert.match(await (await ask("/", { method: "POST", body: "Rain?" })).text(), /It rains\./),
 ];
@@ -70,8 +79,9 @@ test("every program of the page is asked", () => assert.equal(programs.length, A
 programs.forEach(({ name, source }, i) => {
   test(`the code at ${name}`, { timeout: 60_000 }, async (t) => {
     const { baseUrl } = await serve(t, [calls(["refund", '{"amount":5}']), textAnswer("It is paid.")]);
+    const workflows = source.includes("class Research") ? { FLOW: { name: "flow", className: "Research" } } : {};
     const durableObjects = source.includes("class Chat") ? { CHAT: { className: "Chat", useSQLite: true } } : {};
-    const worker = await start(`../../out/docs-cloudflare/${i}.ts`, { durableObjects, bindings: { OPENAI_API_KEY: "sk-test", TOKEN: "t", BASE_URL: baseUrl } });
+    const worker = await start(`../../out/docs-cloudflare/${i}.ts`, { durableObjects, workflows, bindings: { OPENAI_API_KEY: "sk-test", TOKEN: "t", BASE_URL: baseUrl } });
     t.after(() => worker.dispose());
     await ASKED[i]?.((path, init) => worker.dispatchFetch(`http://worker.example${path}`, init));
   });

@@ -6,7 +6,7 @@
 //   POST /orders/ID/decision { "type": …, "decision": "approve" }     the type is in the question that `tell` was told
 
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
-import { Agent, openai, scripted, tool, type ApprovalRequest, type Model, type ModelRequest, type ScriptItem } from "turnwheel";
+import { Agent, openai, scripted, tool, type AgentHost, type ApprovalRequest, type Model, type ModelRequest, type ScriptItem } from "turnwheel";
 import { decisionType, workflowHost } from "turnwheel/cloudflare";
 
 interface Order { customer: string }
@@ -45,10 +45,10 @@ const model = ({ OPENAI_API_KEY }: Env): Model => (OPENAI_API_KEY ? openai("gpt-
 export class Orders extends WorkflowEntrypoint<Env, Order> {
   override async run({ payload, instanceId }: Readonly<WorkflowEvent<Order>>, step: WorkflowStep) {
     const own = workflowHost(step);
-    const host = {
+    const host: AgentHost = {
       ...own,
       // Tells people what is asked. That is a step, too, so that they are told once.
-      wait: async (name: string, request: ApprovalRequest) => {
+      wait: async (name, request) => {
         await step.do(`${name}/tell`, () => this.tell({ instanceId, type: decisionType(name), request }));
         return own.wait(name, request);
       },

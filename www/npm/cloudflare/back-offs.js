@@ -3,40 +3,28 @@
 
 import { sleep } from "../shared.js";
 
-/** @import { AgentEvent } from "../index.js" */
 /** @import { Alarms } from "./alarms.js" */
+
+/** What a back-off is called: `t3/sleep/1`; limits of time sleep too. */
+const BACK_OFF = /(^|\/)sleep\/\d+$/;
 
 export class BackOffs {
   /** @param {Alarms} alarms */
   constructor(alarms) {
     this.alarms = alarms;
-    /** Whether the run waits before it calls the model again. */
-    this.isBackingOff = false;
     /** Who waits for an alarm, by its row. @type {Map<string, () => void>} */
     this.sleepers = new Map();
     this.count = 0;
   }
 
-  /** @param {AgentEvent["type"]} type */
-  take(type) {
-    if (type === "retry_attempt") this.isBackingOff = true;
-    else if (type === "message_update" || type === "message_end") this.isBackingOff = false;
-  }
-
-  /** Forgets the rows of an earlier life: its run goes on, and asks again. @param {boolean} isBackingOff */
-  restore(isBackingOff) {
-    this.isBackingOff = isBackingOff;
+  /** Forgets the rows of an earlier life: its run goes on, and asks again. */
+  forget() {
     this.alarms.deleteAll("sleep");
   }
 
-  /** Whether a sleep is a back-off; limits of time sleep too. The host is not told which, so the events have to tell. */
-  #isBackOff() {
-    return this.isBackingOff;
-  }
-
-  /** @param {number} ms @param {AbortSignal} signal @param {number} alarmAfterMs @returns {Promise<void>} */
-  sleep(ms, signal, alarmAfterMs) {
-    if (ms < alarmAfterMs || !this.#isBackOff() || signal.aborted) return sleep({}, ms, signal);
+  /** @param {number} ms @param {AbortSignal} signal @param {string} name @param {number} alarmAfterMs @returns {Promise<void>} */
+  sleep(ms, signal, name, alarmAfterMs) {
+    if (ms < alarmAfterMs || !BACK_OFF.test(name) || signal.aborted) return sleep({}, ms, signal);
     return new Promise((resolve) => {
       const id = `sleep-${(this.count += 1)}`;
       const end = () => {

@@ -157,7 +157,7 @@ export class DurableAgent extends DurableObject {
     const { name } = this.ctx.id;
     const options = await within(async () => this.options(name === undefined ? {} : { name }), OPTIONS_MS, "`options`");
     if (typeof options !== "object" || options === null) throw misuse(`\`options\` must give the options of the agent, got ${kindOf(options)}`);
-    const own = { ...options, host: { ...options.host, sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => this.#backOffs.sleep(ms, signal, this.alarmAfterMs) } };
+    const own = { ...options, host: { ...options.host, sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal, name = "") => this.#backOffs.sleep(ms, signal, name, this.alarmAfterMs) } };
     const { messages, ...others } = own;
     const agent = /** @type {Agent} */ (/** @type {unknown} */ (saved ? Agent.restore(saved, others) : new Agent(own)));
     this.#handler = this.#serve(agent);
@@ -189,7 +189,7 @@ export class DurableAgent extends DurableObject {
     const state = saved?.metadata["turnwheel"];
     const isRunning = state?.run || state?.prompts !== undefined;
     if (isRunning) this.#keepWatch();
-    this.#backOffs.restore(state?.run?.phase?.step === "backing_off");
+    this.#backOffs.forget();
     if (isRunning) this.agent.continue();
   }
 
@@ -211,7 +211,6 @@ export class DurableAgent extends DurableObject {
   /** @param {AgentEvent} event */
   #hear(event) {
     const { type } = event;
-    this.#backOffs.take(type);
     // A question may wait for days, and the run cannot end before it is answered; the answer wakes the object.
     if (type === "agent_end" || type === "tool_approval_requested" || type === "question_asked") this.#endWatch();
     else this.#keepWatch();
