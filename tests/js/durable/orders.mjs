@@ -20,7 +20,11 @@ export class Orders extends Example {
       await tell("stored", name);
       return result;
     };
-    const own = { do: told, sleep: step.sleep.bind(step), waitForEvent: step.waitForEvent.bind(step) };
+    const own = {
+      do: told,
+      sleep: (/** @type {string} */ name, /** @type {number} */ ms) => step.sleep(name, ms),
+      waitForEvent: (/** @type {string} */ name, /** @type {any} */ options) => step.waitForEvent(name, options),
+    };
     return super.run(event, /** @type {any} */ (own));
   }
 }

@@ -13,7 +13,7 @@ test("an order looks up three things at once, asks, and pays; killed, it comes t
   const unbroken = await own.order();
   assert.deepEqual(unbroken.messages.map(({ role }) => role), ["user", "assistant", "tool_result", "tool_result", "tool_result", "assistant", "tool_result", "assistant"]);
   assert.deepEqual([unbroken.refunds, unbroken.messages.at(-1).content[0].text], [1, "Done."]);
-  for (const killAt of ["end t0/tool/1-payment", "begin t1/tool/0-refund"]) compare(await own.order(killAt), unbroken, killAt);
+  compare(await own.order("end t1/tool/0-refund"), unbroken, "end t1/tool/0-refund");
 });
 
 test("the host of a Workflow says what it needs, and which event answers", async () => {
