@@ -32,3 +32,26 @@ declare module "*/validator.js" {
   export function dereference(schema: object, lookup?: Lookup): Lookup;
   export function validate(value: unknown, schema: object, lookup?: Lookup): { valid: boolean; errors: { error: string; instanceLocation: string }[] };
 }
+
+/** What Workers have; users take the types of @cloudflare/workers-types, or those that Wrangler makes. */
+declare module "cloudflare:workers" {
+  export abstract class DurableObject<Env = unknown> {
+    constructor(ctx: DurableObjectState, env: Env);
+    protected ctx: DurableObjectState;
+    protected env: Env;
+    alarm?(info?: { readonly isRetry: boolean; readonly retryCount: number }): void | Promise<void>;
+    fetch?(request: Request): Response | Promise<Response>;
+  }
+  interface DurableObjectState {
+    readonly id: { readonly name?: string };
+    readonly storage: {
+      sql: { exec(statement: string, ...values: any[]): { toArray(): any[] } };
+      transactionSync<T>(work: () => T): T;
+      sync(): Promise<void>;
+      getAlarm(): Promise<number | null>;
+      setAlarm(at: number): Promise<void>;
+      deleteAlarm(): Promise<void>;
+    };
+    blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T>;
+  }
+}

@@ -1,6 +1,6 @@
 // @ts-check
-// The example of an agent in a Durable Object with wrangler itself: what it would deploy, and `wrangler dev`,
-// stopped and started again.
+// The example of an agent in a Durable Object with what npm installs for its package.json on this Node (on Node 20 that is
+// Wrangler 4.86): its types under strict, what it would deploy, and `wrangler dev`, stopped and started again.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
@@ -15,20 +15,21 @@ import { RemoteAgent } from "../../pkg/remote.js";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const HOME = join(resolve(ROOT, process.env["CARGO_TARGET_DIR"] ?? "target"), "e2e-wrangler");
-/** The newest version that runs on Node 20. */
-const VERSION = "4.82.0";
 /** The size of what the Worker ships besides the package: the server half and the example. */
-const OWN = 25_000;
+const OWN = 28_000;
 /** @type {any} */
 const env = { ...process.env, HOME, CI: "1", WRANGLER_SEND_METRICS: "false", NO_COLOR: "1" };
 
 /** Sets up the example as a project of its own. Returns the reason if that is not possible. */
 function prepare() {
   mkdirSync(HOME, { recursive: true });
-  writeFileSync(join(HOME, "package.json"), JSON.stringify({ private: true, type: "module", dependencies: { wrangler: VERSION } }));
-  if (!existsSync(join(HOME, "node_modules/wrangler"))) {
+  const { dependencies, ...asked } = JSON.parse(readFileSync(join(ROOT, "www/examples/durable-object/package.json"), "utf8"));
+  assert.deepEqual(Object.keys(dependencies), ["turnwheel"]);
+  writeFileSync(join(HOME, "package.json"), JSON.stringify(asked));
+  const names = Object.keys(asked.devDependencies);
+  if (!names.every((name) => existsSync(join(HOME, "node_modules", name)))) {
     const { status, stderr } = spawnSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: HOME, encoding: "utf8" });
-    if (status !== 0) return `npm cannot install wrangler: ${stderr?.trim().split("\n").at(-1)}`;
+    if (status !== 0) return `npm cannot install wrangler, or what is beside it: ${stderr?.trim().split("\n").at(-1)}`;
   }
   // The output of an earlier build must not be counted.
   for (const old of ["out", "node_modules/turnwheel"]) rmSync(join(HOME, old), { recursive: true, force: true });
@@ -38,6 +39,20 @@ function prepare() {
 
 const missing = prepare();
 const wrangler = join(HOME, "node_modules/wrangler/bin/wrangler.js");
+
+test("the example is right under strict, with Cloudflare's types", { skip: missing }, () => {
+  const { status, stdout } = spawnSync(process.execPath, [join(HOME, "node_modules/typescript/bin/tsc")], { cwd: HOME, encoding: "utf8" });
+  assert.deepEqual([stdout, status], ["", 0]);
+});
+
+test("every example asks for a compatibility date that this Wrangler knows", { skip: missing }, () => {
+  const { version } = JSON.parse(readFileSync(join(HOME, "node_modules/workerd/package.json"), "utf8"));
+  const [, year, month, day] = /^\d+\.(\d{4})(\d\d)(\d\d)\./.exec(version) ?? [];
+  const examples = readdirSync(join(ROOT, "www/examples")).flatMap((name) => ["wrangler.jsonc", "wrangler.toml", "package.json"].map((file) => join(ROOT, "www/examples", name, file)));
+  const dates = examples.filter((file) => existsSync(file)).flatMap((file) => [...readFileSync(file, "utf8").matchAll(/compatibility.date\W+(\d{4}-\d\d-\d\d)/g)].map(([, date]) => ({ file, date: date ?? "" })));
+  assert.ok(dates.length >= 3);
+  for (const { file, date } of dates) assert.ok(date <= `${year}-${month}-${day}`, `${file} asks for ${date}, workerd is ${version}`);
+});
 
 test("what would be deployed is within the budget", { skip: missing }, () => {
   const said = execFileSync(process.execPath, [wrangler, "deploy", "--dry-run", "--minify", "--outdir", "out"], { cwd: HOME, env, encoding: "utf8" });

@@ -60,7 +60,7 @@ test("tsc agrees with the code of every page", async () => {
    * @param {string} language @param {any[]} programs @param {any} options
    */
   const check = async (language, programs, options) => {
-    const files = [...programs.map((program) => write(folder, program, language)), join(folder, "ambient.d.ts")];
+    const files = [...programs.map((program) => write(folder, program, language)), join(folder, "ambient.d.ts"), join(ROOT, "tests/js/types/cloudflare-workers.d.ts")];
     const file = join(folder, `tsconfig.${language}.json`);
     writeFileSync(file, JSON.stringify({ extends: "../../js/types/tsconfig.json", compilerOptions: { ...options, paths, skipLibCheck: true }, files }));
     const output = await promisify(execFile)(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "--project", file]).catch((error) => error);

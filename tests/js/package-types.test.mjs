@@ -13,7 +13,7 @@ import { Agent, call, clock, deferred, readRun, scripted, testTool } from "./kit
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const declared = readFileSync(here("../../www/npm/index.d.ts"), "utf8");
 /** @param {string} text of declarations */
-const namesOf = (text) => [...new Set([...text.matchAll(/^export (?:class|interface|type|const|function) (\w+)/gm)].map(([, name]) => /** @type {string} */ (name)))];
+const namesOf = (text) => [...new Set([...text.matchAll(/^export (?:(?:abstract )?class|interface|type|const|function) (\w+)/gm)].map(([, name]) => /** @type {string} */ (name)))];
 const exported = namesOf(declared);
 
 /** Runs that produce as many kinds of events as possible. */
@@ -75,7 +75,7 @@ async function compiles(project, compiler = "typescript") {
  * The modules whose examples are compiled, by import name; those of `turnwheel/react` are JSX.
  * @type {[string, string][]}
  */
-const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "tabs", "mcp", "local", "ai-sdk", "ag-ui", "otel", "inspector", "tape"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
+const COMPILED = ["index", "turnwheel"], ...["slim", "stores", "server", "remote", "tabs", "mcp", "local", "ai-sdk", "ag-ui", "otel", "inspector", "tape"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
 
 /** The examples that editors show, each in a function of its own, with declarations for what they assume. */
 function examples() {

@@ -17,13 +17,21 @@ test("tsc agrees: React, MCP, WebMCP and shared stores as a user writes them", a
   assert.equal(output.stderr, "");
 });
 
-for (const part of ["react", "mcp", "webmcp", "stores-node"]) {
+test("tsc agrees: a Worker as a user writes it, with Cloudflare's types", async () => {
+  for (const compiler of ["typescript", "typescript-oldest"]) {
+    const output = await promisify(execFile)(process.execPath, [here(`../../node_modules/${compiler}/bin/tsc`), "--project", here("types/tsconfig.cloudflare.json")]).catch((error) => error);
+    assert.equal(output.stdout, "", compiler);
+    assert.equal(output.stderr, "", compiler);
+  }
+});
+
+for (const part of ["react", "mcp", "webmcp", "stores-node", "cloudflare"]) {
   test(`${part} is declared as it is, each thing with a word, an example and a use`, async () => {
     const declared = readFileSync(here(`../../www/npm/${part}.d.ts`), "utf8");
-    const usage = readFileSync(here("types/parts.tsx"), "utf8");
-    const names = [...declared.matchAll(/^export (?:interface|type|function|const) (\w+)/gm)].map(([, name]) => name ?? "");
-    const values = [...declared.matchAll(/^export (?:function|const) (\w+)/gm)].map(([, name]) => name);
-    assert.deepEqual(Object.keys(await import(`../../pkg/${part}.js`)).sort(), values.sort());
+    const usage = readFileSync(here(part === "cloudflare" ? "types/cloudflare.ts" : "types/parts.tsx"), "utf8");
+    const names = [...declared.matchAll(/^export (?:interface|type|function|const|abstract class) (\w+)/gm)].map(([, name]) => name ?? "");
+    const values = [...declared.matchAll(/^export (?:function|const|abstract class) (\w+)/gm)].map(([, name]) => name);
+    assert.deepEqual(Object.keys(await import(`../../pkg/${part === "cloudflare" ? "cloudflare-elsewhere" : part}.js`)).sort(), values.sort());
     assert.equal(declared.match(/@example/g)?.length, names.length);
     for (const name of names) assert.ok(new RegExp(`\\b${name}\\b`).test(usage), `${name} is used`);
   });

@@ -81,11 +81,13 @@ for (const name of ["deno", "bun"]) {
 }
 
 host("cloudflare", async (at) => {
+  // With the compiler, the types and the Wrangler that npm chose for this Node.
+  await shop.npm(at, "check");
   await shop.npm(at, "build");
   const dist = join(at, "dist");
   const wasm = (await readdir(dist)).find((name) => name.endsWith(".wasm")) ?? "";
   const miniflare = new Miniflare({
-    cf: false, compatibilityDate: "2026-07-01",
+    cf: false, compatibilityDate: "2026-04-01", durableObjects: { CHAT: { className: "Chat", useSQLite: true } },
     modules: [
       { type: "ESModule", path: "worker.js", contents: await readFile(join(dist, "worker.js"), "utf8") },
       { type: "CompiledWasm", path: wasm, contents: await readFile(join(dist, wasm)) },

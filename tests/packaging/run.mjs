@@ -36,6 +36,23 @@ async function check(name, body) {
   }
 }
 
+/** The same agent in a Durable Object of that Worker. @param {(path: string, init?: any) => Promise<any>} ask @param {string} text what it says last */
+async function inAnObject(ask, text) {
+  const prompted = await ask("/agents/ada/prompt", { method: "POST", body: '{"input":"Go"}', headers: { "content-type": "application/json" } });
+  assert.equal(prompted.status, 202);
+  let state;
+  do state = await (await ask("/agents/ada/state")).json();
+  while (state.isRunning);
+  assert.equal(state.messages.at(-1).content[0].text, text);
+}
+
+/** @param {(path: string, init?: any) => Promise<any>} ask */
+async function notInAPlainWorker(ask) {
+  const refused = await ask("/shared/state");
+  assert.equal(refused.status, 501);
+  assert.match((await refused.json()).error.message, /plain Worker.*DurableAgent of turnwheel\/cloudflare/);
+}
+
 const shop = await workshop();
 /** A folder with the package installed as from a registry. @type {string} */
 let project = "";
@@ -55,7 +72,7 @@ try {
     const { filename, files } = await shop.pack();
     tarball = filename;
     const paths = files.map((/** @type {any} */ file) => file.path);
-    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-openai-chat.wasm", "turnwheel-openai-responses.wasm", "turnwheel-anthropic.wasm", "turnwheel-gemini.wasm", "turnwheel-answer.wasm", "tabs.js", "tabs.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
+    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-openai-chat.wasm", "turnwheel-openai-responses.wasm", "turnwheel-anthropic.wasm", "turnwheel-gemini.wasm", "turnwheel-answer.wasm", "tabs.js", "tabs.d.ts", "cloudflare.js", "cloudflare-elsewhere.js", "cloudflare.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
     assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(js|d\.ts|wasm|json|md)$|^cli\.mjs$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
     project = await shop.project();
     assert.deepEqual(await readdir(join(project, "node_modules")).then((names) => names.filter((name) => !name.startsWith("."))), ["turnwheel"], "it depends on nothing");
@@ -286,9 +303,12 @@ try {
     assert.equal((await run(process.execPath, [join(out, "app.mjs")])).stdout.trim(), SAID);
   });
 
-  await check("a Worker of Cloudflare's runs it: scripted, and over a fetch that goes out", async () => {
+  await check("a Worker of Cloudflare's, in strict TypeScript, runs it: scripted, over a fetch that goes out, and in a Durable Object", async () => {
     const source = await shop.app("cloudflare");
-    const { outputFiles: [bundle] } = await esbuild({ entryPoints: [join(source, "worker.js")], bundle: true, write: false, format: "esm", conditions: ["workerd", "worker"], external: ["*.wasm"], logLevel: "silent" });
+    const typeRoots = JSON.stringify([join(ROOT, "node_modules")]);
+    await writeFile(join(source, "tsconfig.here.json"), `{ "extends": "./tsconfig.json", "compilerOptions": { "typeRoots": ${typeRoots} } }`);
+    await run(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "--project", "tsconfig.here.json"], { cwd: source });
+    const { outputFiles: [bundle] } = await esbuild({ entryPoints: [join(source, "worker.ts")], bundle: true, write: false, format: "esm", conditions: ["workerd", "worker"], external: ["*.wasm", "cloudflare:*"], logLevel: "silent" });
     const script = bundle?.text ?? "";
     const wasm = /from "([^"]+\.wasm)"/.exec(script)?.[1] ?? "";
     const modules = [
@@ -302,14 +322,22 @@ try {
       return new Response(textAnswer(["from ", "outside"]), { headers: { "content-type": "text/event-stream" } });
     };
     for (const [bindings, text] of /** @type {const} */ ([[{}, "I add. It is 42."], [{ OPENAI_API_KEY: "sk-worker" }, "from outside"]])) {
-      const miniflare = new Miniflare({ cf: false, compatibilityDate: "2026-07-01", modules, bindings, outboundService });
+      const miniflare = new Miniflare({ cf: false, compatibilityDate: "2026-07-01", durableObjects: { CHAT: { className: "Chat", useSQLite: true } }, modules, bindings, outboundService });
+      const ask = (/** @type {string} */ path, /** @type {any} */ init) => miniflare.dispatchFetch(`http://worker.example${path}`, init);
       try {
-        assert.equal(await (await miniflare.dispatchFetch("http://worker.example/?q=Go")).text(), text);
+        assert.equal(await (await ask("/?q=Go")).text(), text);
+        await inAnObject(ask, /** @type {string} */ (text.split(". ").at(-1)));
+        await notInAPlainWorker(ask);
       } finally {
         await miniflare.dispose();
       }
     }
-    assert.deepEqual(asked, [["https://api.openai.com/v1/chat/completions", "Bearer sk-worker", "gpt-5-mini"]]);
+    assert.deepEqual(asked, Array.from({ length: 2 }, () => ["https://api.openai.com/v1/chat/completions", "Bearer sk-worker", "gpt-5-mini"]));
+  });
+
+  await check("turnwheel/cloudflare outside of Workers says where it lives", async () => {
+    await writeFile(join(project, "nowhere.mjs"), 'import { DurableAgent, route, workflowHost } from "turnwheel/cloudflare";\nclass Chat extends DurableAgent {}\ntry { new Chat(); } catch ({ code, message }) { console.log(code, message); }\nconsole.log(route(new Request("http://a/"), { idFromName() {}, get() {} }), typeof workflowHost);\n');
+    assert.match((await run(process.execPath, ["nowhere.mjs"], { cwd: project })).stdout, /^misuse DurableAgent of turnwheel\/cloudflare is a Durable Object, which only Cloudflare Workers have\. In Node.*turnwheel\/stores\/node.*"workerd".*\nundefined function\n$/);
   });
 } finally {
   await shop.end();

@@ -8,9 +8,9 @@ import { wasm } from "../checkpoint/bundle.mjs";
 
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 /** @type {Record<string, string>} */
-const ENTRIES = { turnwheel: "entry/workerd.js", "turnwheel/server": "server.js", "turnwheel/stores": "stores.js", "turnwheel/remote": "remote.js" };
+const ENTRIES = { turnwheel: "entry/workerd.js", "turnwheel/server": "server.js", "turnwheel/stores": "stores.js", "turnwheel/remote": "remote.js", "turnwheel/cloudflare": "cloudflare.js" };
 
-/** @param {string} script a path beside this file @returns {Promise<string>} */
+/** @param {string} script a path beside this file, or a whole one @returns {Promise<string>} */
 async function bundle(script) {
   const { outputFiles } = await build({
     entryPoints: [here(script)], bundle: true, write: false, format: "esm", logLevel: "silent", external: ["*.wasm", "cloudflare:*"],

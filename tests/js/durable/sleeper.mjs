@@ -1,8 +1,8 @@
 // @ts-check
-// The example's agent, put to sleep by hand. From 100 ms on, a back-off counts as long.
+// An agent in a Durable Object, put to sleep by hand. From 100 ms on, a back-off counts as long.
 
-import { Agent, custom, scripted, tool } from "../../../pkg/entry/workerd.js";
-import { DurableAgent } from "../../../www/examples/durable-object/durable-agent.js";
+import { Agent, custom, scripted, tool } from "turnwheel";
+import { DurableAgent, route } from "turnwheel/cloudflare";
 
 /** @param {string} text @param {any} [toolCall] */
 function* answer(text, toolCall) {
@@ -18,14 +18,29 @@ function* answer(text, toolCall) {
   yield { type: "done", stopReason: toolCall ? "tool_use" : "stop" };
 }
 
+/** How many back-offs wait for the alarm. @param {any} sql @returns {number} */
+const sleepersIn = (sql) => sql.exec("SELECT name FROM sqlite_master WHERE name = 'turnwheel_alarms'").toArray().length && sql.exec("SELECT count(*) AS n FROM turnwheel_alarms WHERE kind = 'sleep'").one().n;
+
 export class Chat extends DurableAgent {
+  alarmAfterMs = 100;
+
+  /** @param {any} ctx @param {any} env */
+  constructor(ctx, env) {
+    const { storage } = ctx;
+    storage.sql.exec("CREATE TABLE IF NOT EXISTS slept (alarm INTEGER)");
+    const setAlarm = storage.setAlarm.bind(storage);
+    // Recorded in the same task that sets the alarm.
+    Object.defineProperty(storage, "setAlarm", { value: (/** @type {number} */ at) => {
+      if (sleepersIn(storage.sql) > 0) storage.sql.exec("INSERT INTO slept VALUES (?)", at);
+      return setAlarm(at);
+    } });
+    super(ctx, env);
+  }
+
   /** @returns {any} */
   options() {
-    this.longMs = 100;
-    this.keepAliveMs = 100;
     const { sql } = this.ctx.storage;
     sql.exec("CREATE TABLE IF NOT EXISTS asked (n INTEGER)");
-    sql.exec("CREATE TABLE IF NOT EXISTS slept (alarm INTEGER)");
     const asked = () => Number(sql.exec("SELECT count(*) AS n FROM asked").one().n);
     const model = custom("sleeper", /** @type {any} */ (function* (/** @type {any} */ { messages }) {
       const last = messages.at(-1);
@@ -44,19 +59,12 @@ export class Chat extends DurableAgent {
     return { model, policies: { preTurn: [suicide] }, tools: [tool({ name: "note", description: "", parameters, execute }), tool({ name: "pay", description: "", parameters, requiresApproval: true, execute })] };
   }
 
-  /**
-   * Records in the store until which alarm it sleeps, in the same task that sets the alarm.
-   * @param {number} ms @param {AbortSignal} signal
-   */
-  sleep(ms, signal) {
-    const before = this.sleepers.length;
-    const slept = super.sleep(ms, signal);
-    if (this.sleepers.length > before) this.ctx.storage.sql.exec("INSERT INTO slept VALUES (?)", this.alarmAt);
-    return slept;
+  limits() {
+    return { listeners: 3 };
   }
 
-  limits() {
-    return { ...super.limits(), listeners: 3 };
+  handlerOptions() {
+    return { keepAliveMs: 100 };
   }
 
   /** @param {Request} request @returns {Promise<Response>} */
@@ -64,7 +72,7 @@ export class Chat extends DurableAgent {
     const what = new URL(request.url).pathname.split("/").at(-1);
     if (what === "evict") this.ctx.abort("thrown out");
     if (what === "slept") return Response.json(this.ctx.storage.sql.exec("SELECT alarm FROM slept").toArray());
-    if (what === "alarm") return Response.json({ alarm: await this.ctx.storage.getAlarm(), sleepers: this.sleepers.length });
+    if (what === "alarm") return Response.json({ alarm: await this.ctx.storage.getAlarm(), sleepers: sleepersIn(this.ctx.storage.sql) });
     return super.fetch(request);
   }
 }
@@ -76,6 +84,6 @@ export default {
     const run = () => new Agent({ model: scripted([{ text: ["a", "b", "c"] }]) }).prompt("Go");
     if (request.url.endsWith("/run")) return run().toResponse();
     if (request.url.endsWith("/chat")) return run().toUIMessageStreamResponse();
-    return env.CHAT.get(env.CHAT.idFromName(new URL(request.url).pathname.split("/")[2])).fetch(request);
+    return route(request, env.CHAT);
   },
 };

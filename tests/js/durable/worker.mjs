@@ -1,31 +1,36 @@
 // @ts-check
-// The example's agent with the world of the checkpoint tests in it. In each of its lives it dies after a
+// An agent in a Durable Object with the world of the checkpoint tests in it. In each of its lives it dies after a
 // number of steps: in the middle of storing an event, between two events, while a tool runs, or after one.
 
-import { DurableAgent } from "../../../www/examples/durable-object/durable-agent.js";
+import { DurableAgent, route } from "turnwheel/cloudflare";
 import { options, world } from "../checkpoint/world.mjs";
 import { dice } from "../dice.mjs";
+import { stepping } from "./stepping.mjs";
 
 /** After this many lives it stays alive. */
 const LIVES = 6;
 
 export class Chat extends DurableAgent {
-  async wake() {
+  life = 0;
+  seed = 0;
+  left = Infinity;
+
+  /** @param {any} ctx @param {any} env */
+  constructor(ctx, env) {
+    super(stepping(ctx, () => this.step()), env);
+  }
+
+  /** @param {{ name?: string }} id @returns {Promise<any>} */
+  async options({ name = "" }) {
     const { sql } = this.ctx.storage;
     sql.exec("CREATE TABLE IF NOT EXISTS lives (n INTEGER)");
     sql.exec("INSERT INTO lives VALUES (1)");
     // A life counts, however short it is.
     await this.ctx.storage.sync();
-    return super.wake();
-  }
-
-  /** @returns {any} */
-  options() {
-    const { sql } = this.ctx.storage;
     this.life = Number(sql.exec("SELECT count(*) AS n FROM lives").one().n);
-    this.seed = Number(/seed-(\d+)/.exec(this.ctx.id.name ?? "")?.[1] ?? 0);
+    this.seed = Number(/seed-(\d+)/.exec(name)?.[1] ?? 0);
     const roll = dice(this.seed * 31 + this.life);
-    this.left = this.seed > 0 && this.life <= LIVES ? 1 + roll(80) : Infinity;
+    this.left = this.seed > 0 && this.life <= LIVES ? 1 + roll(120) : Infinity;
     const own = world(() => roll(6));
     const isFailed = () => sql.exec("SELECT name FROM sqlite_master WHERE name = 'failed'").toArray().length > 0;
     Object.defineProperty(own, "failed", { get: isFailed, set: () => sql.exec("CREATE TABLE IF NOT EXISTS failed (n INTEGER)") });
@@ -43,7 +48,7 @@ export class Chat extends DurableAgent {
   }
 
   limits() {
-    return { ...super.limits(), commandsPerMinute: 100_000, events: this.seed % 5 === 4 ? 30_000 : 5000 };
+    return { commandsPerMinute: 100_000, events: this.seed % 5 === 4 ? 30_000 : 5000 };
   }
 
   /** One step closer to the end of this life. */
@@ -51,27 +56,18 @@ export class Chat extends DurableAgent {
     if (--this.left === 0) this.ctx.abort("thrown out");
   }
 
-  /** @param {any} entry */
-  save(entry) {
-    this.step();
-    super.save(entry);
-    this.step();
-  }
-
-  /** @param {any} event */
-  watch(event) {
-    super.watch(event);
+  onEvent() {
     this.step();
   }
 
   /** @param {Request} request @returns {Promise<Response>} */
   async fetch(request) {
-    if (new URL(request.url).pathname.endsWith("/lives")) return Response.json({ lives: this.life, alarmAt: this.alarmAt, size: this.ctx.storage.sql.databaseSize });
+    if (new URL(request.url).pathname.endsWith("/lives")) return Response.json({ lives: this.life, alarmAt: await this.ctx.storage.getAlarm(), size: this.ctx.storage.sql.databaseSize });
     return super.fetch(request);
   }
 }
 
 export default {
   /** @param {Request} request @param {any} env */
-  fetch: (request, env) => env.CHAT.get(env.CHAT.idFromName(new URL(request.url).pathname.split("/")[2])).fetch(request),
+  fetch: (request, env) => route(request, env.CHAT),
 };

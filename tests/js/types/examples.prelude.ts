@@ -1,6 +1,7 @@
 // What the examples in the docs of the types suppose to be there. Each of them is compiled behind this, with every name
 // of the package imported. What comes from other packages may be anything.
 
+import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
 import { z } from "zod";
 
 declare const request: Request;
@@ -48,6 +49,8 @@ declare function draw(what: unknown): void;
 declare function print(text: string): void;
 declare function saveCheckpoint(): void;
 declare const ctx: any;
+declare const env: { CHAT: ObjectNamespace; FLOW: any };
+declare const step: WorkflowStep;
 declare const key: Uint8Array;
 declare function readFileSync(file: string, encoding: "utf8"): string;
 declare const oldKey: Uint8Array;

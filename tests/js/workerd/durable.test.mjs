@@ -1,5 +1,5 @@
 // @ts-check
-// The example of an agent in a Durable Object, in workerd: evicted from memory at random moments, asleep
+// An agent in a Durable Object, in workerd: evicted from memory at random moments, asleep
 // until somebody answers or an alarm fires, with several listeners at once.
 
 import assert from "node:assert/strict";
@@ -27,7 +27,7 @@ const sleeper = await start("sleeper.mjs", {
     return /** @type {any} */ (Response.json({}));
   } },
 });
-const example = await start("../../../www/examples/durable-object/worker.js", { handleRuntimeStdio: quiet, bindings: { TOKEN: "t" } });
+const example = await start("../../../www/examples/durable-object/worker.ts", { handleRuntimeStdio: quiet, bindings: { TOKEN: "t" } });
 after(async () => {
   await sleeper.dispose();
   await example.dispose();
@@ -95,7 +95,7 @@ test("the example answers, asks first, and hears who may", async () => {
   assert.equal(agent.messages.length, 10);
   agent[Symbol.dispose]();
   await assert.rejects(remote(example, "ada").agent.ready(), { code: "auth" });
-  assert.equal((await example.dispatchFetch("http://worker.example/")).status, 404);
+  assert.equal((await example.dispatchFetch("http://worker.example/", { headers: { authorization: "Bearer t" } })).status, 404);
 });
 
 test("a Worker without a memory: one run, one response", async () => {

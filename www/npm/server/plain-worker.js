@@ -5,7 +5,7 @@
 import { RequestError } from "./errors.js";
 
 const MESSAGE =
-  "an agent cannot be shared by the requests of a plain Worker: what one request begins ends with it, and no other may touch it. Make the agent and its handler in a Durable Object (docs/remote.md), or answer each request with a run of its own: agent.prompt(…).toResponse()";
+  "an agent cannot be shared by the requests of a plain Worker: what one request begins ends with it, and no other may touch it. Put it into a Durable Object (DurableAgent of turnwheel/cloudflare), or answer each request with a run of its own: agent.prompt(…).toResponse()";
 
 /** Returns a check for every request: it throws where the platform keeps the requests apart. */
 export function requestsCheck() {

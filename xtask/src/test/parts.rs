@@ -135,6 +135,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "wrangler", files: "tests/e2e/wrangler.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "durable-cloudflare", files: "tests/e2e/durable-cloudflare.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "lives", files: "tests/e2e/lives.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "tabs", files: "tests/e2e/tabs.mjs", needs: Need::Browser, count: Count::Peer,

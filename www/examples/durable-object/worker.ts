@@ -1,8 +1,15 @@
-// @ts-check
-// One agent per Durable Object:   /agents/NAME/prompt, /agents/NAME/events, …   (docs/remote.md)
+// One agent per Durable Object:   /agents/NAME/prompt, /agents/NAME/events, …   (docs/cloudflare.md)
 
-import { openai, scripted, tool } from "turnwheel";
-import { DurableAgent } from "./durable-agent.js";
+import { openai, scripted, tool, type ModelRequest, type ScriptItem } from "turnwheel";
+import { DurableAgent, route } from "turnwheel/cloudflare";
+
+interface Env {
+  CHAT: DurableObjectNamespace<Chat>;
+  OPENAI_API_KEY?: string;
+  MODEL?: string;
+  /** What clients send as `authorization: Bearer TOKEN`. */
+  TOKEN?: string;
+}
 
 const clock = tool({
   name: "clock", description: "The time now, in UTC", idempotent: true,
@@ -16,17 +23,18 @@ const refund = tool({
   execute: ({ customer, amount }) => `paid ${amount} to ${customer}`,
 });
 
-/** The answer if there is no API key, so that the example can be tried without one. @param {any} request */
-const scriptedAnswer = ({ messages }) => {
+/** The answer if there is no API key, so that the example can be tried without one. */
+function scriptedAnswer({ messages }: ModelRequest): ScriptItem {
   const last = messages.at(-1);
-  const text = last.content[0]?.text ?? "";
-  if (last.role === "tool_result") return `Done: ${text}.`;
+  const [block] = last?.content ?? [];
+  const text = block?.type === "text" ? block.text : "";
+  if (last?.role === "tool_result") return `Done: ${text}.`;
   if (/refund/i.test(text)) return { text: "I ask first.", toolCalls: [{ toolName: "refund", arguments: { customer: "Ada", amount: 5 } }] };
   if (/time/i.test(text)) return { toolCalls: [{ toolName: "clock" }] };
   return { text: `You said: ${text}`.split(/(?<= )/) };
-};
+}
 
-export class Chat extends DurableAgent {
+export class Chat extends DurableAgent<Env> {
   options() {
     const { OPENAI_API_KEY, MODEL = "gpt-5-mini" } = this.env;
     return {
@@ -37,17 +45,16 @@ export class Chat extends DurableAgent {
   }
 }
 
+const refuse = (status: number, code: string, message: string) => Response.json({ error: { code, message } }, { status });
+
 export default {
-  /** @param {Request} request @param {any} env */
   async fetch(request, env) {
-    const { hostname, pathname } = new URL(request.url);
-    const [, agents, name] = pathname.split("/");
-    if (agents !== "agents" || !name) return Response.json({ error: { code: "invalid_request", message: "ask for /agents/NAME/state" } }, { status: 404 });
     // Authenticate the request here, and check that the user may access NAME.
+    const { hostname } = new URL(request.url);
     const { TOKEN } = env;
     // Without a token it is closed, but for `wrangler dev` on this machine.
-    if (!TOKEN && hostname !== "localhost" && hostname !== "127.0.0.1") return Response.json({ error: { code: "auth", message: "the secret TOKEN is not set" } }, { status: 501 });
-    if (TOKEN && request.headers.get("authorization") !== `Bearer ${TOKEN}`) return Response.json({ error: { code: "auth", message: "who asks is not allowed to" } }, { status: 401 });
-    return env.CHAT.get(env.CHAT.idFromName(name)).fetch(request);
+    if (!TOKEN && hostname !== "localhost" && hostname !== "127.0.0.1") return refuse(501, "auth", "the secret TOKEN is not set");
+    if (TOKEN && request.headers.get("authorization") !== `Bearer ${TOKEN}`) return refuse(401, "auth", "who asks is not allowed to");
+    return route(request, env.CHAT) ?? refuse(404, "invalid_request", "ask for /agents/NAME/state");
   },
-};
+} satisfies ExportedHandler<Env>;
