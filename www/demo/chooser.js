@@ -39,7 +39,10 @@ export class Chooser {
         h("input", { type: "radio", name: "row", value: row.id, testid: `row-${row.id}`, onchange: () => this.#pick(row.id) }),
         h("span", {}, h("span", { "data-label": row.id }, row.label), h("small", { "data-note": row.id }, row.note)))))));
     for (const field of Object.values(this.fields)) field.addEventListener("input", () => this.#sayWhatLeaves());
-    this.file.addEventListener("change", () => this.#problems({}));
+    this.file.addEventListener("change", () => {
+      this.#problems({});
+      this.#sayWhatLeaves();
+    });
     this.#describe();
     byId("model-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
@@ -106,7 +109,10 @@ export class Chooser {
   }
 
   #sayWhatLeaves() {
-    this.leaves.replaceChildren(h("strong", {}, "What leaves the page: "), whatLeaves(this.#read()).replace(/^Nothing leaves this page/, "nothing").replace(/^What/, "what"));
+    const choice = this.#read();
+    const { host, origin } = this.weights ? new URL(this.weights.url, document.baseURI) : location;
+    const from = choice.row === "small" && !this.file.files?.length && origin !== location.origin ? ` The weights come from ${host}.` : "";
+    this.leaves.replaceChildren(h("strong", {}, "What leaves the page: "), whatLeaves(choice).replace(/^Nothing leaves this page/, "nothing").replace(/^What/, "what") + from);
   }
 
   /** @returns {Choice} */

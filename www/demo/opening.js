@@ -78,7 +78,7 @@ export class Opening {
       show: (log) => void (this.inspector.source = log),
       onState: (state) => {
         this.state = state;
-        this.button.textContent = state === "playing" ? "Pause" : "Play again";
+        this.button.textContent = state === "playing" ? "Stop" : "Play again";
         this.button.dataset["state"] = state;
       },
     }));

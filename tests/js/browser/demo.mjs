@@ -1098,6 +1098,11 @@ await checkPage("every choice says what leaves the page, and to whom", async (pa
   }
   await page.fill(by("base-url"), "https://llm.example/v1");
   assert.match(await page.innerText(by("leaves")), /llm\.example/, "as it is typed");
+  await page.route("**/site.json", (route) => route.fulfill({ json: { worker: null, weights: { url: "https://models.example/tiny.gguf", name: "Tiny" } } }));
+  await reload(page);
+  assert.match(await page.innerText(by("offer-small")), /Tiny/);
+  await page.click(by("offer-small"));
+  assert.match(await page.innerText(by("leaves")), /nothing\. The weights come from models\.example\.$/);
 });
 
 for (const reducedMotion of /** @type {const} */ (["no-preference", "reduce"])) {
