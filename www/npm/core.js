@@ -4,6 +4,7 @@
 
 export * from "./index.js";
 export * from "./shared.js";
+export { AgentError } from "./shared.js";
 export { coreOf } from "./agent/agent.js";
 export { driverOf } from "./run/run.js";
 export * from "./boundary/engine.js";

@@ -10,8 +10,8 @@ import { loadRest, rest } from "./rest.js";
 
 /** @import { Registration } from "./registration.js" */
 /** @import { Driver } from "../run/driver.js" */
-/** @typedef {BufferSource | WebAssembly.Module} Source */
-/** Gets the wire of the model that is asked first. @typedef {(wire: string | undefined) => Source | Promise<Source | Parts>} Loader */
+/** @typedef {BufferSource | WebAssembly.Module} WasmSource */
+/** Gets the wire of the model that is asked first. @typedef {(wire: string | undefined) => WasmSource | Promise<WasmSource | Parts>} Loader */
 
 /** An instance with more memory than this, and than what its agents brought along, has grown. */
 const GROWN = 16 * 2 ** 20;
