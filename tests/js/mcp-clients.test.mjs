@@ -7,8 +7,10 @@ import { createRequire } from "node:module";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { Client } from "@modelcontextprotocol/client";
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import * as newest from "@modelcontextprotocol/client";
+import * as newestStdio from "@modelcontextprotocol/client/stdio";
+import * as lowest from "mcp-client-lowest";
+import * as lowestStdio from "mcp-client-lowest/stdio";
 import { jsonSchemaValidator, mcpTools } from "../../pkg/mcp.js";
 import { results } from "./mcp/made.mjs";
 import { Agent, call, deferred, scripted } from "./kit.mjs";
@@ -27,14 +29,17 @@ test("the lowest version of the SDK passes the same tests", async () => {
   assert.ok(Number(/^# pass (\d+)$/m.exec(stdout)?.[1]) >= 33, stdout);
 });
 
-test("the successor's Client: tools, progress, abort, a list that changes, questions, resources, prompts", async () => {
+/** The two ends of the range that docs/mcp.md names. @type {[string, any][]} */
+const SUCCESSORS = [["2.0.0", { ...lowest, ...lowestStdio }], ["2.4.0", { ...newest, ...newestStdio }]];
+
+for (const [version, { Client, StdioClientTransport }] of SUCCESSORS) test(`the successor's Client ${version}: tools, progress, abort, a list that changes, questions, resources, prompts`, async () => {
   const client = new Client({ name: "next", version: "1" }, { capabilities: { elicitation: { form: {}, url: {} }, roots: {}, sampling: {} }, jsonSchemaValidator });
   const transport = new StdioClientTransport({ command: process.execPath, args: [EVERYTHING], stderr: "ignore" });
   /** @type {any[]} */
   const sent = [];
   await client.connect(transport);
   const { send } = transport;
-  transport.send = (message) => (sent.push(message), send.call(transport, message));
+  transport.send = (/** @type {any} */ message) => (sent.push(message), send.call(transport, message));
   /** @type {any[]} */
   const asked = [];
   const server = await mcpTools(client, { resources: true, roots: ["file:///project"], onSample: () => "four", onElicit: (request) => (asked.push(request), { action: "accept", content: { name: "Ada", check: true } }) });

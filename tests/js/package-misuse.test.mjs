@@ -47,7 +47,7 @@ const OPTIONS = [
   ["a back-off that knows no bounds", { model, retry: { multiplier: Infinity } }, /`retry.multiplier` must be a finite number from 0 on, got Infinity/],
   ["a cache that is kept for ever", { model, cache: { ttlMs: Infinity } }, /`cache.ttlMs` must be a finite number from 0 on, got Infinity/],
   ["a time before now", { model, retry: { initialBackoffMs: -1 } }, /`retry.initialBackoffMs` must be a number from 0 on, got -1/],
-  ["attempts without end", { model, retry: { maxAttempts: Infinity } }, /`retry.maxAttempts` must be a whole number, got Infinity/],
+  ["attempts without end", { model, retry: { maxAttempts: Infinity } }, /`retry.maxAttempts` must be a whole number from 1 on, got Infinity/],
   ["a switch that is a text", { model, retry: { jitter: "no" } }, /`retry.jitter` must be true or false, got a string/],
   ["a retry that is a number", { model, retry: 3 }, /`retry` must be a function or an object, got a number/],
   ["a compaction by another word", { model, compaction: "summarise" }, /`compaction` must be "summarize" or an object, got "summarise"/],

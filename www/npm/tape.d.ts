@@ -86,7 +86,7 @@ export interface TapeHeader {
  * The tape of an agent inside a call. `path` are the ids of the calls that lead to it.
  *
  * @example
- * for (const { path, tape } of outer.children) console.log(path.join("/"), tape.events);
+ * for (const { path, tape: inner } of tape.children) console.log(path.join("/"), inner.events);
  */
 export interface ChildTape { path: string[]; tape: Tape }
 
@@ -237,8 +237,7 @@ export interface Replay extends AsyncIterable<AgentEvent> {
  * Says where `turnwheel-tape.wasm` comes from, for hosts without files and `fetch`, such as Workers: bytes, or a compiled module.
  *
  * @example
- * import module from "turnwheel/turnwheel-tape.wasm";
- * use(() => module);
+ * use(() => module); // import module from "turnwheel/turnwheel-tape.wasm"
  */
 export function use(source: () => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>): void;
 

@@ -14,6 +14,7 @@ import {
   type Verdict, type FromJsonSchema, type ArgumentsOf,
 } from "turnwheel";
 import { Agent as SlimAgent, use } from "turnwheel/slim";
+import { cassette, record, replay, Tape, type RecordOptions, type Recorder } from "turnwheel/tape";
 import { durableObjectStore, indexedDBStore, seal, unseal, type CheckpointStore, type SealedCheckpoint, type SealKey, type SealOptions } from "turnwheel/stores";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import * as v from "valibot";
@@ -427,3 +428,26 @@ function lookAt(agent: Agent, distant: RemoteAgent, tape: InspectedTape) {
   return [calls, onTest, new Agent({ model: models[0]!, messages: frame.messages })];
 }
 void lookAt;
+
+// ---- tapes
+
+declare const heard: Recorder;
+async function ofTapes(agent: Agent, model: Model, tape: Tape) {
+  const options: RecordOptions = { keep: "run", maxBytes: 5, wire: true, children: false };
+  const recorder = await record(agent, options);
+  is<string>((await recorder[Symbol.asyncIterator]().next()).value);
+  const { pendingApprovals, pendingQuestions, request, checkpoint } = replay(tape, { wire: true, model }).seek(1);
+  is<string | undefined>(pendingApprovals[0]?.toolName);
+  is<"tool" | "budget" | "elicitation" | undefined>(pendingQuestions[0]?.kind);
+  is<ModelRequest | undefined>(request);
+  Agent.restore(checkpoint, { model });
+  is<readonly string[] | undefined>(tape.children[0]?.path);
+  is<Tape>(tape.child(["a"]));
+  is<number>(cassette(undefined, { record: "missing", model }).added);
+  // @ts-expect-error without a tape there must be a model to ask
+  cassette(undefined);
+  // @ts-expect-error there is no such option
+  void record(agent, { bytes: true });
+  return heard;
+}
+void ofTapes;

@@ -60,7 +60,7 @@ async function answered(item, request) {
 }
 
 /** @type {{ [name: string]: import("../options/shape.js").Shape }} */
-const MEMBERS = { thinking: "text", toolCalls: "list", stopReason: "text", delayMs: "number", usage: all(["input", "output", "cacheRead", "cacheWrite", "reasoning", "cost"], "number"), error: "object" };
+const MEMBERS = { thinking: "text", toolCalls: "list", stopReason: "text", delayMs: "number", usage: { ...all(["input", "output", "cacheRead", "cacheWrite", "reasoning", "total", "cost"], "number"), estimated: "flag", own: "any" }, error: "object" };
 
 /** Checks an item: a misspelt one would be a silent answer. @template {ScriptStep} T @param {T} item @param {string} where @returns {T} */
 function checkItem(item, where) {
