@@ -1,5 +1,5 @@
 // @ts-check
-// The example of an agent in a Durable Object with what npm installs for its package.json on this Node (on Node 20 that is
+// The examples of agents in a Durable Object and in a Workflow with what npm installs for its package.json on this Node (on Node 20 that is
 // Wrangler 4.86): its types under strict, what it would deploy, and `wrangler dev`, stopped and started again.
 
 import assert from "node:assert/strict";
@@ -34,15 +34,18 @@ function prepare() {
   // The output of an earlier build must not be counted.
   for (const old of ["out", "node_modules/turnwheel"]) rmSync(join(HOME, old), { recursive: true, force: true });
   cpSync(join(ROOT, "www/examples/durable-object"), HOME, { recursive: true, filter: (path) => !path.endsWith("package.json") });
+  cpSync(join(ROOT, "www/examples/workflow"), join(HOME, "workflow"), { recursive: true });
   cpSync(join(ROOT, "pkg"), join(HOME, "node_modules/turnwheel"), { recursive: true });
 }
 
 const missing = prepare();
 const wrangler = join(HOME, "node_modules/wrangler/bin/wrangler.js");
 
-test("the example is right under strict, with Cloudflare's types", { skip: missing }, () => {
-  const { status, stdout } = spawnSync(process.execPath, [join(HOME, "node_modules/typescript/bin/tsc")], { cwd: HOME, encoding: "utf8" });
-  assert.deepEqual([stdout, status], ["", 0]);
+test("the examples are right under strict, with Cloudflare's types", { skip: missing }, () => {
+  for (const cwd of [HOME, join(HOME, "workflow")]) {
+    const { status, stdout } = spawnSync(process.execPath, [join(HOME, "node_modules/typescript/bin/tsc")], { cwd, encoding: "utf8" });
+    assert.deepEqual([stdout, status], ["", 0]);
+  }
 });
 
 test("every example asks for a compatibility date that this Wrangler knows", { skip: missing }, () => {
@@ -86,17 +89,16 @@ function stop(child) {
   return ended;
 }
 
-/** @param {number} port */
-async function dev(port) {
-  const child = spawn(process.execPath, [wrangler, "dev", "--local", "--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--persist-to", join(HOME, "state")], { cwd: HOME, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+/** @param {number} port @param {string} [cwd] @param {string} [path] what is asked until it answers */
+async function dev(port, cwd = HOME, path = `agents/e2e-${port}/state`) {
+  const child = spawn(process.execPath, [wrangler, "dev", "--local", "--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--persist-to", join(HOME, "state")], { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   running.add(child);
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece) => (said = (said + piece).slice(-4000)));
-  const name = `e2e-${port}`;
   for (let tries = 0; tries < 600; tries++) {
     if (child.exitCode !== null) throw new Error(`wrangler dev ended:\n${said}`);
-    const response = await fetch(`http://127.0.0.1:${port}/agents/${name}/state`).catch(() => {});
-    if (response?.ok) return { child, agent: new RemoteAgent({ url: `http://127.0.0.1:${port}/agents/${name}` }) };
+    const response = await fetch(`http://127.0.0.1:${port}/${path}`).catch(() => {});
+    if (response && response.status < 500) return { child, agent: new RemoteAgent({ url: `http://127.0.0.1:${port}/agents/e2e-${port}` }) };
     await pause(100);
   }
   throw new Error(`wrangler dev does not answer:\n${said}`);
@@ -119,4 +121,17 @@ test("wrangler dev serves it; ended while a question waits, it asks on when it i
   assert.equal(second.agent.messages.length, 6);
   second.agent[Symbol.dispose]();
   await stop(second.child);
+});
+
+test("wrangler dev runs the example of a Workflow, until somebody has decided", { skip: missing, timeout: 180_000 }, async () => {
+  const port = await freePort();
+  const { child } = await dev(port, join(HOME, "workflow"), "");
+  const ask = async (/** @type {string} */ path, /** @type {any} */ body = undefined) => (await fetch(`http://127.0.0.1:${port}/orders${path}`, body && { method: "POST", body: JSON.stringify(body) })).json();
+  const { id } = await ask("", { customer: "Grace" });
+  await ask(`/${id}/decision`, { type: "t1-approve-0", decision: "approve" });
+  let found = await ask(`/${id}`);
+  for (; found.status !== "complete" && found.status !== "errored"; found = await ask(`/${id}`)) await pause(100);
+  assert.deepEqual([found.status, found.output?.text], ["complete", "Done."], JSON.stringify(found));
+  assert.match(found.output.messages, /refund of Grace/);
+  await stop(child);
 });

@@ -17,7 +17,7 @@ test("tsc agrees: React, MCP, WebMCP and shared stores as a user writes them", a
   assert.equal(output.stderr, "");
 });
 
-test("tsc agrees: a Worker as a user writes it, with Cloudflare's types", async () => {
+test("tsc agrees: Workers as users write them, the examples too, with Cloudflare's types", async () => {
   for (const compiler of ["typescript", "typescript-oldest"]) {
     const output = await promisify(execFile)(process.execPath, [here(`../../node_modules/${compiler}/bin/tsc`), "--project", here("types/tsconfig.cloudflare.json")]).catch((error) => error);
     assert.equal(output.stdout, "", compiler);
