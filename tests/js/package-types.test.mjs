@@ -75,7 +75,7 @@ async function compiles(project, compiler = "typescript") {
  * The modules whose examples are compiled, by import name; those of `turnwheel/react` are JSX.
  * @type {[string, string][]}
  */
-const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "mcp", "local", "ai-sdk", "ag-ui", "otel", "inspector", "tape"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
+const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "tabs", "mcp", "local", "ai-sdk", "ag-ui", "otel", "inspector", "tape"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
 
 /** The examples that editors show, each in a function of its own, with declarations for what they assume. */
 function examples() {
@@ -179,7 +179,7 @@ test("the stores are declared as they are, each with a word and an example", asy
   assert.equal(text.match(/@example/g)?.length, names.length);
 });
 
-for (const entry of ["remote", "server", "ai-sdk", "ag-ui", "otel", "inspector"]) {
+for (const entry of ["remote", "server", "tabs", "ai-sdk", "ag-ui", "otel", "inspector"]) {
   test(`turnwheel/${entry} is declared as it is, each name with a word and an example`, async () => {
     const text = readFileSync(here(`../../www/npm/${entry}.d.ts`), "utf8");
     const values = [...text.matchAll(/^export (?:(?:class|function) |\{ )(\w+)/gm)].map(([, name]) => name);

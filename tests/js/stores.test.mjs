@@ -89,8 +89,14 @@ test("saveNow takes what save takes", () => {
 test("a connection that was lost is made anew", async () => {
   let opened = 0;
   const transaction = () => {
+    const request = (/** @type {() => void} */ then) => {
+      /** @type {any} */
+      const asked = { result: undefined };
+      setImmediate(() => (asked.onsuccess(), then()));
+      return asked;
+    };
     /** @type {any} */
-    const made = { objectStore: () => ({ put: () => (setImmediate(() => made.oncomplete()), { result: undefined }) }) };
+    const made = { objectStore: () => ({ get: () => request(() => {}), put: () => request(() => setImmediate(() => made.oncomplete())) }) };
     return made;
   };
   const host = /** @type {any} */ (globalThis);

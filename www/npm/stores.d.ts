@@ -75,7 +75,7 @@ export function indexedDBStore(options?: { name?: string }): LeaseStore;
  * The part of a storage area of a browser extension that is used.
  *
  * @example
- * const area: ExtensionStorageArea = chrome.storage.local;
+ * const area: ExtensionStorageArea = browser.storage.local;
  */
 export interface ExtensionStorageArea {
   get(keys: string[]): Promise<{ [key: string]: any }>;
@@ -88,7 +88,7 @@ export interface ExtensionStorageArea {
  * without the permission `unlimitedStorage`.
  *
  * @example
- * const agent = await shared("chat", make, { store: extensionStore(chrome.storage.local) });
+ * const store = extensionStore(browser.storage.local);      // chrome.storage.local
  */
 export function extensionStore(area: ExtensionStorageArea): LeaseStore;
 

@@ -16,7 +16,7 @@ export function prepare(folder, packages = {}) {
     mkdirSync(join(folder, "node_modules", name, ".."), { recursive: true });
     symlinkSync(location, join(folder, "node_modules", name), "junction");
   }
-  for (const name of ["fake.mjs", "indexed-db.mjs", "ai-model.mjs", "web-page.mjs", "login-server.mjs"]) copyFileSync(new URL(name, import.meta.url), join(folder, name));
+  for (const name of ["fake.mjs", "indexed-db.mjs", "tabs-page.mjs", "ai-model.mjs", "web-page.mjs", "login-server.mjs"]) copyFileSync(new URL(name, import.meta.url), join(folder, name));
   return folder;
 }
 

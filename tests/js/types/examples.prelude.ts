@@ -18,6 +18,8 @@ declare const weather: ToolDefinition<{ city: string }>;
 declare const search: ToolDefinition;
 declare const tools: ToolDefinition[];
 declare const saved: any;
+declare const browser: any;
+declare const openAgent: typeof import("turnwheel/tabs").openAgent;
 declare const store: CheckpointStore;
 declare const aiSdkTool: { inputSchema: unknown; execute?: (input: never) => unknown };
 declare const apiKey: string;

@@ -42,19 +42,18 @@ export class Database {
    * @template T @param {IDBTransactionMode} mode @param {(tables: Tables) => T | Promise<T>} work @returns {Promise<T>}
    */
   async transact(mode, work) {
-    const connection = (this.connecting ??= this.#open());
-    let database = await connection;
-    const begin = () => database.transaction(TABLES, mode);
-    /** @type {IDBTransaction} */
-    let transaction;
     try {
-      transaction = begin();
-    } catch {
-      // The connection was lost without notice, as Safari does to pages in the background.
-      if (this.connecting === connection) this.#forget();
-      database = await (this.connecting ??= this.#open());
-      transaction = begin();
+      return await this.#attempt(mode, work);
+    } catch (error) {
+      // A dialog, or a request that blocks the page, ends a transaction that waits. Nothing of it was done.
+      if (/** @type {any} */ (error)?.name !== "TransactionInactiveError") throw error;
+      return this.#attempt(mode, work);
     }
+  }
+
+  /** @template T @param {IDBTransactionMode} mode @param {(tables: Tables) => T | Promise<T>} work @returns {Promise<T>} */
+  async #attempt(mode, work) {
+    const transaction = await this.#begin(mode);
     const done = new Promise((resolve, reject) => {
       transaction.oncomplete = resolve;
       transaction.onabort = () => reject(transaction.error ?? new Error("the transaction was aborted"));
@@ -71,6 +70,19 @@ export class Database {
         // It failed by itself.
       }
       throw error;
+    }
+  }
+
+  /** @param {IDBTransactionMode} mode */
+  async #begin(mode) {
+    const connection = (this.connecting ??= this.#open());
+    const database = await connection;
+    try {
+      return database.transaction(TABLES, mode);
+    } catch {
+      // The connection was lost without notice, as Safari does to pages in the background.
+      if (this.connecting === connection) this.#forget();
+      return (await (this.connecting ??= this.#open())).transaction(TABLES, mode);
     }
   }
 }

@@ -5,6 +5,7 @@ import { checkNames, kindOf, misuse } from "../shared.js";
 import { Database, resultOf } from "./database.js";
 import { split, whole } from "./lease.js";
 import { claimsOf } from "./locked.js";
+import { DATABASE } from "./locks.js";
 import { store, WriteQueue } from "./place.js";
 
 /** @import { Tables } from "./database.js" */
@@ -16,7 +17,7 @@ import { store, WriteQueue } from "./place.js";
 export function indexedDBStore(options = {}) {
   if (typeof options !== "object" || options === null) throw misuse(`indexedDBStore takes { name }, got ${kindOf(options)}`);
   checkNames("unknown option", options, ["name"]);
-  const { name = "turnwheel" } = options;
+  const { name = DATABASE } = options;
   if (typeof name !== "string" || name === "") throw misuse(`\`name\` must be the name of a database, got ${kindOf(name)}`);
   const database = new Database(name);
   const shelf = shelfOf(database);

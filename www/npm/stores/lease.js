@@ -102,6 +102,11 @@ export class Lease {
     return this.#write();
   }
 
+  /** Stores nothing for a while: whoever is about to leave must not store what leaving does. @param {number} ms */
+  pause(ms) {
+    this.#last = this.#last.then(() => new Promise((resolve) => setTimeout(resolve, ms)));
+  }
+
   /** Resolves when what is being written is written, or has failed. @returns {Promise<unknown>} */
   written() {
     return this.#last;

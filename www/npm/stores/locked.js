@@ -2,12 +2,13 @@
 // Leases of tabs: a Web Lock says who is alive, the fence in the store keeps out who was asleep while another took over.
 
 import { checkId } from "./by-lease.js";
+import { hold } from "./hold.js";
 import { attempt, Lease, whole } from "./lease.js";
-import { hold } from "./locks.js";
+import { CLAIMS, lockOf } from "./locks.js";
 
 /** @import { EventLogEntry } from "../server.js" */
 /** @import { Change, Kept, LogChange, Shelf } from "./lease.js" */
-/** @import { How } from "./locks.js" */
+/** @import { How } from "./hold.js" */
 /** The log of events that was stored: those above `first`. @typedef {{ first: number, entries: EventLogEntry[] }} KeptLog */
 /**
  * Where the agents of tabs are kept. A claim is made by the one that has the lock.
@@ -17,18 +18,14 @@ import { hold } from "./locks.js";
  * }} TabShelf
  */
 /** `at`: when the lock was given. @typedef {{ lease: Lease, log: KeptLog, at: number }} Claimed */
-/** What `shared` of turnwheel/tabs needs of a store, under {@link CLAIMS}. @typedef {{ lockOf(id: string): string, claim(id: string, how: How): Promise<Claimed | undefined> }} Claims */
-
-/** Where a store keeps its claims. */
-export const CLAIMS = Symbol.for("turnwheel.claims");
+/** What `shared` of turnwheel/tabs needs of a store. @typedef {{ scope: string, claim(id: string, how: How): Promise<Claimed | undefined> }} Claims */
 
 /** @param {TabShelf} shelf @param {string} scope names the store among all of this origin */
 export function claimsOf(shelf, scope) {
-  const lockOf = (/** @type {string} */ id) => `turnwheel:${JSON.stringify([scope, id])}`;
   /** @param {string} id @param {How} how @param {boolean} withLog @returns {Promise<Claimed | undefined>} */
   async function claimed(id, how, withLog) {
     checkId(id);
-    const held = await hold(lockOf(id), how);
+    const held = await hold(lockOf(scope, id), how);
     if (!held) return;
     const at = performance.now();
     try {
@@ -46,7 +43,7 @@ export function claimsOf(shelf, scope) {
     }
   }
   /** @type {Claims} */
-  const claims = { lockOf, claim: (id, how) => claimed(id, how, true) };
+  const claims = { scope, claim: (id, how) => claimed(id, how, true) };
   return {
     [CLAIMS]: claims,
     /** @param {string} id @param {{ waitMs?: number }} [how] */

@@ -2,14 +2,13 @@
 // The owner's half: answers the requests of other tabs. What they may do is what a client elsewhere may do, and no more may
 // wait here than the limits say.
 
-import { requestOf } from "./asks.js";
-
 /** @import { Channels } from "./channel.js" */
 /** @import { Asked, Message } from "./messages.js" */
+/** Answers what a tab asks, the owner's own too. @typedef {(asked: Pick<Asked, "method" | "path" | "body"> & { signal?: AbortSignal | null | undefined }) => Promise<Response>} Answerer */
 /** An answer that is being given. @typedef {{ stop: AbortController, reader?: ReadableStreamDefaultReader<Uint8Array>, isReading: boolean }} Answer */
 
 export class Answers {
-  /** @param {Channels} channels @param {(request: Request) => Promise<Response>} handler @param {number} epoch @param {number} waiting how many commands may wait */
+  /** @param {Channels} channels @param {Answerer} handler @param {number} epoch @param {number} waiting how many commands may wait */
   constructor(channels, handler, epoch, waiting) {
     this.channels = channels;
     this.handler = handler;
@@ -46,7 +45,7 @@ export class Answers {
     const answer = { stop: new AbortController(), isReading: false };
     this.open.set(key, answer);
     try {
-      await this.#head(asked, await this.handler(requestOf({ ...asked, signal: answer.stop.signal })), answer);
+      await this.#head(asked, await this.handler({ ...asked, signal: answer.stop.signal }), answer);
     } catch (error) {
       this.open.delete(key);
       if (!this.isOver) console.error("turnwheel/tabs: a request could not be answered", error);
@@ -86,4 +85,9 @@ export class Answers {
     answer?.stop.abort();
     answer?.reader?.cancel().catch(() => {});
   }
+}
+
+/** The request as the owner gets it: from this machine, for that is where it comes from. @param {Parameters<Answerer>[0]} asked */
+export function requestOf({ method, path, body, signal }) {
+  return new Request(`http://localhost/${path}`, { method, ...(method === "POST" && { body: body ?? "", headers: { "content-type": "application/json" } }), ...(signal && { signal }) });
 }

@@ -2,27 +2,28 @@
 // The `fetch` of a tab: its requests go to the tab that owns the agent, and wait as long as there is none. A body comes piece
 // by piece, as it is asked for: who asks no more is sent no more.
 
-/** @import { Asked, Head, Message } from "./messages.js" */
+import { uuid } from "../shared.js";
+
+/** @import { Answerer } from "./answers.js" */
+/** @import { Head, Message } from "./messages.js" */
 /**
  * A request and what came of it. `answered` is the epoch of the owner that has answered.
  * @typedef {{ path: string, init: RequestInit, answered: number, resolve(response: Response): void, reject(error: unknown): void, body?: ReadableStreamDefaultController<Uint8Array> }} Call
  */
 
 export class Asks {
-  /** @param {string} tab @param {(message: Message) => void} post @param {() => ((request: Request) => Promise<Response>) | undefined} own the owner, if it is this tab @param {() => string} id */
-  constructor(tab, post, own, id) {
+  /** @param {string} tab @param {(message: Message) => void} post @param {() => Answerer | undefined} own the owner, if it is this tab @param {number} messageBytes */
+  constructor(tab, post, own, messageBytes) {
     this.tab = tab;
     this.post = post;
     this.own = own;
-    this.newId = id;
+    this.messageBytes = messageBytes;
     /** @type {Map<string, Call>} */
     this.calls = new Map();
     /** The highest epoch that was heard of. */
     this.epoch = 0;
     /** When the owner was last heard. */
     this.heardAt = 0;
-    /** Called when a request begins. */
-    this.onAsk = () => {};
   }
 
   /** @param {string} address @param {RequestInit} init @returns {Promise<Response>} */
@@ -32,12 +33,13 @@ export class Asks {
     const { signal } = init;
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const id = this.newId();
+      // The owner would drop it, and nobody would answer.
+      if (String(init.body ?? "").length > this.messageBytes) return resolve(tooLong(this.messageBytes));
+      const id = uuid();
       const call = { path, init, answered: 0, resolve, reject };
       this.calls.set(id, call);
       signal?.addEventListener("abort", () => this.#cancel(id, signal.reason), { once: true });
       this.#send(id, call);
-      this.onAsk();
     });
   }
 
@@ -85,14 +87,12 @@ export class Asks {
   /** @param {string} id @param {Call} call */
   #send(id, { path, init, resolve, reject }) {
     const own = this.own();
+    const asked = { method: init.method === "POST" ? /** @type {const} */ ("POST") : /** @type {const} */ ("GET"), path, ...(typeof init.body === "string" && { body: init.body }) };
     if (own) {
       this.calls.delete(id);
-      return void own(requestOf({ method: init.method === "POST" ? "POST" : "GET", path, body: init.body, signal: init.signal })).then(resolve, reject);
+      return void own({ ...asked, signal: init.signal }).then(resolve, reject);
     }
-    const body = typeof init.body === "string" ? init.body : undefined;
-    /** @type {Asked} */
-    const message = { v: 1, type: "request", id, from: this.tab, method: init.method === "POST" ? "POST" : "GET", path, ...(body !== undefined && { body }) };
-    this.post(message);
+    this.post({ v: 1, type: "request", id, from: this.tab, ...asked });
   }
 
   /** @param {Head} head @param {Call} call */
@@ -132,7 +132,5 @@ export class Asks {
   }
 }
 
-/** The request as the owner gets it: from this machine, for that is where it comes from. @param {{ method: "GET" | "POST", path: string, body?: BodyInit | null | undefined, signal?: AbortSignal | null | undefined }} asked */
-export function requestOf({ method, path, body, signal }) {
-  return new Request(`http://localhost/${path}`, { method, ...(method === "POST" && { body: body ?? "", headers: { "content-type": "application/json" } }), ...(signal && { signal }) });
-}
+/** @param {number} messageBytes */
+const tooLong = (messageBytes) => new Response(JSON.stringify({ error: { code: "invalid_request", message: `a command may have ${messageBytes} bytes; see the option \`limits.messageBytes\`` } }), { status: 413 });

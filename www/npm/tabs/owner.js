@@ -5,27 +5,48 @@
 import { agentHandler } from "../server/server.js";
 import { kindOf, misuse } from "../shared.js";
 import { Lease } from "../stores/lease.js";
+import { indexedDBStore } from "../stores/indexed-db.js";
+import { CLAIMS } from "../stores/locks.js";
+import { Answers, requestOf } from "./answers.js";
 import { StoredEvents } from "./log.js";
 
 /** @import { Agent } from "../index.js" */
-/** @import { AgentHandlerOptions } from "../server.js" */
-/** @import { Claimed } from "../stores/locked.js" */
-/** @import { MakeAgent } from "../tabs.js" */
-/** @typedef {{ agent: Agent, handler: import("../server.js").AgentHandler, lease: Lease }} Owned */
+/** @import { Claimed, Claims } from "../stores/locked.js" */
+/** @import { Answerer } from "./answers.js" */
+/** @import { TabOptions } from "./tab.js" */
+/** @import { Channels } from "./channel.js" */
+/** @typedef {{ agent: Agent, handler: import("../server.js").AgentHandler, lease: Lease, answer: Answerer, answers: Answers }} Owned */
 
+export { Watch } from "./watch.js";
+
+/** A page that has not gone by then stays. */
+const LEAVE_MS = 2000;
 /** A listener that hears nothing learns that often that somebody is there. */
 const KEEP_ALIVE_MS = 15_000;
 
-/** @param {Claimed} claimed @param {MakeAgent} make @param {AgentHandlerOptions} options @returns {Promise<Owned>} */
-export async function own({ lease, log }, make, options) {
+/** @returns {Claims} */
+export const claimsHere = () => indexedDBStore()[CLAIMS];
+
+/** @param {Claimed} claimed @param {TabOptions} options @param {Channels} channels @returns {Promise<Owned>} */
+export async function own({ lease, log }, { make, handler: options, waiting }, channels) {
   const agent = await make(/** @type {any} */ (lease));
   if (typeof agent?.checkpoint !== "function") throw misuse(`the function that \`shared\` is given must return an Agent, got ${kindOf(agent)}`);
   if (!lease.isOpened) throw misuse("the agent of `shared` is made with openAgent(lease, options): one that is made otherwise would start tools before anything is stored");
   if (agent.isRunning) throw misuse("the function that `shared` is given only makes the agent; a run that was in progress is continued afterwards");
-  const handler = agentHandler(agent, { ...options, events: new StoredEvents(lease, agent, log), keepAliveMs: KEEP_ALIVE_MS });
+  const handler = agentHandler(agent, {
+    ...options, events: new StoredEvents(lease, agent, log), keepAliveMs: KEEP_ALIVE_MS,
+    // In the same task, when what was said still waits to be read: a decision that was read, and has not led to anything yet, is
+    // asked for again after a restore.
+    commit: () => lease.save(agent.checkpoint()),
+  });
+  // Firefox ends all requests of a page that is about to be left. The failures of tools that follow from it are nothing to store.
+  const pause = () => (lease.isHeld ? lease.pause(LEAVE_MS) : globalThis.removeEventListener("beforeunload", pause));
+  globalThis.addEventListener?.("beforeunload", pause);
   // Nobody waits for this run here; who listens hears of it.
   if (agent.canContinue) agent.continue();
-  return { agent, handler, lease };
+  /** @type {Answerer} */
+  const answer = (asked) => handler(requestOf(asked));
+  return { agent, handler, lease, answer, answers: new Answers(channels, answer, lease.fence, waiting) };
 }
 
 /** What a tab has that is alone: nothing is stored, and nobody can take it away. @param {string} id @returns {Claimed} */

@@ -2,10 +2,8 @@
 // One agent in all tabs: in each of them a RemoteAgent, whose requests go to the tab that owns the agent.
 
 import { RemoteAgent } from "../remote/agent.js";
-import { checkFunctions, checkNames, complain, kindOf, misuse, numbersWithDefaults } from "../shared.js";
-import { indexedDBStore } from "../stores/indexed-db.js";
-import { CLAIMS } from "../stores/locked.js";
-import { hasLocks } from "../stores/locks.js";
+import { checkFunctions, checkNames, complain, kindOf, misuse, numbersWithDefaults, sleep } from "../shared.js";
+import { CLAIMS, DATABASE, hasLocks } from "../stores/locks.js";
 import { Tab } from "./tab.js";
 
 /** @import { Claims } from "../stores/locked.js" */
@@ -18,6 +16,9 @@ const LIMITS = { events: 2_000, logBytes: 4_000_000, messageBytes: 1_000_000, wa
 const STEAL_MS = 10_000;
 /** A new owner is there in a moment, and until then a request waits. */
 const RECONNECTS = { maxAttempts: Infinity, initialMs: 20, maxMs: 1000 };
+/** The first attempt after a stream has ended waits for no timer, which a tab in the background has once in a second. */
+const AT_ONCE_MS = 30;
+const host = { sleep: async (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms > AT_ONCE_MS ? sleep({}, ms, signal) : undefined) };
 
 const DISPOSE = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
@@ -27,7 +28,7 @@ export class SharedAgent extends RemoteAgent {
 
   /** @param {Tab} tab @param {(error: unknown) => void} onError */
   constructor(tab, onError) {
-    super({ url: "http://localhost", fetch: (address, init) => tab.asks.fetch(String(address), init ?? {}), reconnects: RECONNECTS, onError });
+    super({ url: "http://localhost", fetch: (address, init) => tab.asks.fetch(String(address), init ?? {}), reconnects: RECONNECTS, host, onError });
     this.#tab = tab;
   }
 
@@ -78,14 +79,13 @@ function read(id, make, options) {
   const { waiting, messageBytes, events, logBytes } = numbersWithDefaults("limits", options.limits, LIMITS);
   const rules = Object.fromEntries(RULES.flatMap((name) => (name in options ? [[name, /** @type {Record<string, unknown>} */ (options)[name]]] : [])));
   const handler = { ...rules, limits: { bodyBytes: messageBytes, events, logBytes } };
-  return { id, make, claims: claimsOf(options.store), handler, waiting, messageBytes, stealMs: stealMs === false ? Infinity : stealMs, worker, onRole, onError };
+  return { id, make, ...placeOf(options.store), handler, waiting, messageBytes, stealMs: stealMs === false ? Infinity : stealMs, worker, onRole, onError };
 }
 
-/** Where tabs can agree on one owner; nothing where they cannot. @param {unknown} store @returns {Claims | undefined} */
-function claimsOf(store) {
-  const given = store === undefined ? undefined : /** @type {{ [CLAIMS]?: Claims }} */ (store)?.[CLAIMS];
-  if (store !== undefined && !given) throw misuse(`\`store\` must be what indexedDBStore() or extensionStore(area) gives, got ${kindOf(store)}`);
-  if (!hasLocks() || typeof BroadcastChannel === "undefined") return;
-  if (given) return given;
-  return typeof indexedDB === "undefined" ? undefined : indexedDBStore()[CLAIMS];
+/** Where the agent is kept; nowhere, if tabs cannot agree on one owner. @param {unknown} store @returns {Pick<TabOptions, "claims" | "scope">} */
+function placeOf(store) {
+  const claims = store === undefined ? undefined : /** @type {{ [CLAIMS]?: Claims }} */ (store)?.[CLAIMS];
+  if (store !== undefined && !claims) throw misuse(`\`store\` must be what indexedDBStore() or extensionStore(area) gives, got ${kindOf(store)}`);
+  const isShared = hasLocks() && typeof BroadcastChannel !== "undefined" && (claims || typeof indexedDB !== "undefined");
+  return { claims, scope: isShared ? (claims?.scope ?? DATABASE) : undefined };
 }

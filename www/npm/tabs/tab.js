@@ -3,23 +3,23 @@
 // agent, so when the owner goes, the next one has it at once.
 
 import { abortController, complain, misuse, uuid } from "../shared.js";
-import { hold, onLeave } from "../stores/locks.js";
-import { Answers } from "./answers.js";
+import { lockOf, onLeave } from "../stores/locks.js";
 import { Asks } from "./asks.js";
 import { Channels } from "./channel.js";
-import { Watch } from "./watch.js";
 
 /** @import { AgentHandlerOptions } from "../server.js" */
 /** @import { Claimed, Claims } from "../stores/locked.js" */
-/** @import { How } from "../stores/locks.js" */
+/** @import { How } from "../stores/hold.js" */
 /** @import { MakeAgent, TabRole } from "../tabs.js" */
 /** @import { Message } from "./messages.js" */
 /** @import { Owned } from "./owner.js" */
+/** @import { Watch } from "./watch.js" */
 /**
  * @typedef {object} TabOptions
  * @property {string} id
  * @property {MakeAgent} make
- * @property {Claims | undefined} claims where the agent is kept; none where tabs cannot share one
+ * @property {Claims | undefined} claims where the agent is kept, if that was chosen
+ * @property {string | undefined} scope of the store; none where tabs cannot share an agent
  * @property {AgentHandlerOptions} handler
  * @property {number} waiting
  * @property {number} messageBytes
@@ -32,8 +32,6 @@ import { Watch } from "./watch.js";
 /** How long a tab waits before it tries again to own an agent that could not be made; doubled each time. */
 const RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;
-/** A worker that has not answered by then is taken for one that does not run. */
-const WORKER_MS = 10_000;
 
 export class Tab {
   /** @param {TabOptions} options */
@@ -42,7 +40,7 @@ export class Tab {
     this.tab = uuid();
     /** @type {TabRole | undefined} */
     this.role = undefined;
-    /** @type {(Owned & { answers: Answers }) | undefined} */
+    /** @type {Owned | undefined} */
     this.owned = undefined;
     this.isGone = false;
     this.isAway = false;
@@ -56,10 +54,11 @@ export class Tab {
     /** What belongs to the owner, which is loaded meanwhile. */
     this.ownerHalf = import("./owner.js");
     this.ownerHalf.catch(() => {});
-    const name = options.claims?.lockOf(options.id) ?? options.id;
+    const name = lockOf(options.scope ?? "", options.id);
     this.channels = new Channels(name, this.tab, options.messageBytes, (message) => this.#take(message));
-    this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.handler, uuid);
-    this.watch = new Watch(this.asks, options.stealMs, () => this.#ping(), () => void this.#steal(name));
+    this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.answer, options.messageBytes);
+    /** Loaded with what belongs to the owner. @type {Watch | undefined} */
+    this.watch = undefined;
     /** @type {{ resolve(): void, reject(error: unknown): void }} */
     let settled = { resolve() {}, reject() {} };
     /** Resolves when it is known whether this tab owns the agent. @type {Promise<void>} */
@@ -70,10 +69,15 @@ export class Tab {
     this.stopListening = () => {};
   }
 
+  /** Whether it neither owns nor follows at present. */
+  get isOff() {
+    return this.isAway || this.isGone;
+  }
+
   /** Begins; resolves when it is known who owns the agent. */
   async begin() {
-    const { claims, id } = this.options;
-    if (!claims) {
+    const { scope, id } = this.options;
+    if (scope === undefined) {
       const { alone } = await this.ownerHalf;
       await this.#own(alone(id), "alone");
       return;
@@ -95,10 +99,12 @@ export class Tab {
 
   #enter() {
     this.channels.join();
-    this.#ping();
-    this.watch.start();
-    if (this.options.worker) void this.#followWorker(this.options.worker);
-    else void this.#wait();
+    this.ping();
+    // If it cannot be loaded, whoever waits for the lock says so.
+    this.#watchOwner().catch(() => {});
+    const { worker, onError } = this.options;
+    if (!worker) return void this.wait();
+    import("./worker.js").then(({ followWorker }) => followWorker(this, worker)).catch(onError);
   }
 
   /** The page came back. */
@@ -111,13 +117,13 @@ export class Tab {
 
   /** The page goes, perhaps to come back: another tab must not wait for it. */
   #leave() {
-    if (this.isAway || this.isGone) return;
+    if (this.isOff) return;
     this.isAway = true;
     this.waiting?.abort();
     this.owned?.lease.lose();
     this.#stepDown();
     this.channels.leave();
-    this.watch.stop();
+    this.watch?.stop();
     this.asks.pause();
   }
 
@@ -133,7 +139,7 @@ export class Tab {
     }
   }
 
-  #ping() {
+  ping() {
     this.channels.post({ v: 1, type: "ping", from: this.tab });
   }
 
@@ -153,14 +159,15 @@ export class Tab {
   // ---- owning
 
   /** Waits for the lock, and owns the agent when it has it. @param {How} [how] */
-  async #wait(how) {
-    const { claims, id } = this.options;
+  async wait(how) {
+    const { id } = this.options;
     this.waiting?.abort();
     const waiting = (this.waiting = abortController());
-    const isWanted = () => !this.isAway && !this.isGone && this.waiting === waiting;
+    const isWanted = () => !this.isOff && this.waiting === waiting;
     try {
+      const claims = this.options.claims ?? (await this.ownerHalf).claimsHere();
       await this.ownerHalf;
-      const claimed = await claims?.claim(id, how ?? { waitMs: Infinity, signal: waiting.signal });
+      const claimed = await claims.claim(id, how ?? { waitMs: Infinity, signal: waiting.signal });
       if (!claimed) return;
       if (!isWanted()) return void claimed.lease.release();
       await this.#own(claimed, "owner");
@@ -170,7 +177,7 @@ export class Tab {
       this.options.onError(error);
       this.asks.fail(error);
       const pause = Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.failures++);
-      setTimeout(() => isWanted() && void this.#wait(), pause);
+      setTimeout(() => isWanted() && void this.wait(), pause);
     }
   }
 
@@ -182,8 +189,7 @@ export class Tab {
     this.making = lease;
     try {
       const { own } = await this.ownerHalf;
-      const owned = await own(claimed, options.make, options.handler);
-      this.owned = { ...owned, answers: new Answers(channels, owned.handler, lease.fence, options.waiting) };
+      this.owned = await own(claimed, options, channels);
     } catch (error) {
       await lease.release();
       throw error;
@@ -204,10 +210,10 @@ export class Tab {
   #lost(lease) {
     if (this.owned?.lease !== lease) return;
     this.#stepDown();
-    if (this.isAway || this.isGone) return;
+    if (this.isOff) return;
     this.#setRole("follower");
-    this.#ping();
-    void this.#wait();
+    this.ping();
+    void this.wait();
   }
 
   /** Answers nobody any more. What the agent still says is told to nobody, and stored nowhere. */
@@ -230,46 +236,21 @@ export class Tab {
     if (this.owned !== owned) return;
     this.#stepDown();
     this.#setRole("follower");
-    void this.#wait();
+    void this.wait();
   }
 
-  /** @param {string} name */
-  async #steal(name) {
-    if (this.owned || this.isAway || this.isGone) return;
+  async #watchOwner() {
+    const { Watch } = await this.ownerHalf;
+    this.watch ??= new Watch(this.asks, this.options.stealMs, () => this.ping(), () => void this.#steal());
+    if (!this.isOff) this.watch.start();
+  }
+
+  async #steal() {
+    if (this.owned || this.isOff) return;
     // Of several tabs that have lost patience, one takes it.
-    await navigator.locks.request(`${name}:steal`, { ifAvailable: true }, async (lock) => {
-      if (lock && this.watch.isSilent) await this.#wait({ steal: true });
+    await navigator.locks.request(`${this.channels.name}:steal`, { ifAvailable: true }, async (lock) => {
+      if (lock && this.watch?.isSilent) await this.wait({ steal: true });
     });
-  }
-
-  // ---- an owner in a SharedWorker
-
-  /** Starts the worker that owns the agent, again whenever it is gone. If it does not run, this tab owns the agent. @param {() => SharedWorker} start */
-  async #followWorker(start) {
-    for (;;) {
-      const since = performance.now();
-      let isBroken = false;
-      try {
-        start().addEventListener("error", () => (isBroken = true));
-      } catch (error) {
-        isBroken = true;
-        this.options.onError(error);
-      }
-      for (let waited = 0; this.asks.heardAt < since && !isBroken && waited < WORKER_MS; waited += 50) {
-        if (this.isAway || this.isGone) return;
-        await new Promise((resolve) => setTimeout(resolve, 50));
-        this.#ping();
-      }
-      if (this.asks.heardAt < since) {
-        this.options.onError(misuse("the SharedWorker does not answer, so this tab owns the agent; does the worker call `shared` with the same id?"));
-        return void this.#wait();
-      }
-      this.waiting = abortController();
-      // Whoever gets the lock knows that the worker is gone.
-      const held = await hold(this.channels.name, { waitMs: Infinity, signal: this.waiting.signal });
-      held?.release();
-      if (!held || this.isAway || this.isGone) return;
-    }
   }
 
   // ---- the end
@@ -277,7 +258,7 @@ export class Tab {
   async close() {
     this.isGone = true;
     this.waiting?.abort();
-    this.watch.stop();
+    this.watch?.stop();
     this.stopListening();
     await this.owned?.lease.release();
     this.#stepDown();

@@ -54,7 +54,7 @@ const page = {
   async join(id, { ends = [], how = "crash", approve = true, options = {} } = {}) {
     Object.assign(page, { events: [], heardAt: [], roles: [], decisions: [], stopReason: undefined });
     const agent = await shared(id, (lease) => openAgent(lease, optionsOf(id)), {
-      onRole: (role, { tookMs }) => void page.roles.push([role, Math.round(tookMs), Date.now()]), onError: (error) => void (/** @type {any} */ (error)?.code !== "misuse" && page.errors.push(String(error))), ...options,
+      onRole: (role, { tookMs }) => void page.roles.push([role, Math.round(tookMs), Date.now()]), onError: (error) => void (/no open question/.test(String(error)) || page.errors.push(String(error))), ...options,
     });
     page.agent = agent;
     agent.subscribe((event) => {
@@ -62,6 +62,8 @@ const page = {
       page.heardAt.push(Date.now());
       if (agent.role === "owner" && ends.includes(page.events.length) && event.type !== "agent_end") end(id, how);
       if (approve && event.type === "tool_approval_requested") page.decide(event.id);
+      // What was decided and had led to nothing yet is asked again.
+      if (approve && event.type === "run_resumed") for (const { id } of event.pendingApprovals) page.decide(id);
     });
     await agent.ready();
     if (approve) for (const question of agent.pendingApprovals) page.decide(question.id);
@@ -109,10 +111,15 @@ const page = {
 
 /** Ends this tab: it goes by itself, is closed a moment later, or stands still until it is killed. @param {string} id @param {string} how */
 function end(id, how) {
+  const address = `/end/${encodeURIComponent(id)}/${tab}/${how}`;
+  if (how === "navigate" || how === "close") {
+    navigator.sendBeacon(address);
+    if (how === "navigate") location.href = "/elsewhere";
+    return;
+  }
   const request = new XMLHttpRequest();
-  request.open("POST", `/end/${encodeURIComponent(id)}/${tab}/${how}`, false);
+  request.open("POST", address, false);
   request.send();
-  if (how === "navigate") location.href = "/elsewhere";
 }
 
 addEventListener("pageshow", async ({ persisted }) => {

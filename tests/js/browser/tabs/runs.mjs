@@ -10,13 +10,13 @@ import { until } from "../tabs.mjs";
 
 /** @import { Tab } from "../tabs.mjs" */
 /** @typedef {Awaited<ReturnType<import("./site.mjs").tabsSite>>} Site */
-/** A browser, and how a tab of it can end. @typedef {{ tab(): Promise<Tab & { crash?(): Promise<unknown> }>, hows: string[] }} Browser */
+/** A browser, and how a tab of it can end. @template [T=Tab & { crash?(): Promise<unknown> }] @typedef {{ tab(): Promise<T>, hows: string[] }} Browser */
 
 /** An owner ends at every so many events. */
 const STEP = 30;
 const OWNERS = 3;
 /** A run takes a second, on a slow machine more. */
-const RUN_MS = 15_000;
+const RUN_MS = 60_000;
 
 /**
  * @param {Browser} browser @param {Site} site @param {number[]} numbers of the runs: run n ends its owners at the events n, n + 30, n + 60
@@ -32,7 +32,7 @@ export async function play(browser, site, numbers) {
   return takeovers;
 }
 
-/** @param {Browser} browser @param {Site} site @param {string} name */
+/** @template {Tab} T @param {Browser<T>} browser @param {Site} site @param {string} name @returns {Promise<T>} */
 export async function open(browser, site, name) {
   const tab = await browser.tab();
   await tab.open(`${site.address}?tab=${encodeURIComponent(name)}`);
@@ -63,7 +63,7 @@ async function playOne(browser, site, observer, n, whole) {
     assert.equal(await tab.run(`page.join(${JSON.stringify(id)}, ${JSON.stringify({ ends, how })})`), i === 0 ? "owner" : "follower");
   }
   await observer.run(`page.join(${JSON.stringify(id)})`);
-  await observer.run(`void page.agent.prompt("Go").then(({ stopReason }) => (page.stopReason = stopReason))`);
+  await observer.run(`void page.agent.prompt("Go").then(({ stopReason, error }) => (page.stopReason = error?.message ?? stopReason))`);
   const stopReason = await until(observer, "page.stopReason", RUN_MS).catch(async () => {
     const told = "({ role: page.agent.role, roles: page.roles, errors: page.errors, events: page.events.map(({ type }) => type).join(' ') })";
     throw new Error(`${id} (${how} at ${ends}) does not end: ${JSON.stringify([await observer.run(told), ...(await Promise.all([...owners.values()].map((tab) => tab.run(told).catch(String))))])}`);

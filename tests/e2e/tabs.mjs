@@ -1,0 +1,36 @@
+// @ts-check
+// One agent in several tabs whose owner ends after every event of a run: 30 runs in Chromium, 10 in Firefox. The everyday tests
+// play six.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { chromiumTabs } from "../js/browser/tabs/chromium.mjs";
+import { medianOf, play } from "../js/browser/tabs/runs.mjs";
+import { tabsSite } from "../js/browser/tabs/site.mjs";
+import { firefox } from "../js/browser/tabs.mjs";
+import { programs } from "./programs.mjs";
+
+const first = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => i + 1);
+/** Each run ends its owners at events of its own, 30 apart, so 30 runs have every event of a run. @type {[string, number[], { [program: string]: string }, (found: any) => Promise<import("../js/browser/tabs/runs.mjs").Browser & { close(): Promise<void> }>][]} */
+const BROWSERS = [
+  ["Chromium", first(30), {}, chromiumTabs],
+  // Nobody can make a tab of it crash from outside.
+  ["Firefox", first(10).map((n) => 3 * n), { "firefox-esr": "firefox-esr" }, async (found) => ({ ...(await firefox(found["firefox-esr"])), hows: ["navigate", "close"] })],
+];
+
+for (const [name, numbers, wanted, launch] of BROWSERS) {
+  const { found, missing } = await programs(wanted);
+  test(`${name}: owners that end at every event`, { skip: missing ?? false, timeout: 800_000 }, async () => {
+    const [site, browser] = [await tabsSite(), await launch(found)];
+    try {
+      const takeovers = await play(browser, site, numbers);
+      console.log(`# ${takeovers.length} tabs of ${name} took over, in ${Math.min(...takeovers)} to ${Math.max(...takeovers)} ms, half of them in ${medianOf(takeovers)}`);
+      assert.ok(takeovers.length >= numbers.length, `${takeovers.length}`);
+      // A machine that does other things takes longer at times, and never less.
+      assert.ok((takeovers.toSorted((a, b) => a - b)[Math.floor(takeovers.length / 4)] ?? NaN) < 500, `${takeovers}`);
+    } finally {
+      await browser.close();
+      site.end();
+    }
+  });
+}
