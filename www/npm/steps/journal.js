@@ -124,7 +124,7 @@ export class Journal {
   async #work(step, execute, info) {
     step.isBegun = true;
     this.pump();
-    const outcome = step.isDropped ? CANCELLED : await Promise.race([step.dropped, execute(info).catch((error) => step.threw(error))]);
+    const outcome = step.isOver ? CANCELLED : await Promise.race([step.dropped, execute(info).catch((error) => step.threw(error))]);
     const at = Math.max(this.clock(), this.now);
     const record = step.recordOf(outcome, { at, n: ++this.n, mail: this.mail.splice(0) }, this.maxBytes);
     step.ended = record;

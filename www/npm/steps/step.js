@@ -31,10 +31,12 @@ export class Step {
     this.thrown = undefined;
     /** Whether nobody waits for it any more. */
     this.isDropped = false;
+    /** Whether the work was ended, perhaps before it began. */
+    this.isOver = false;
     /** Ends the work, at once. @type {() => void} */
     this.end = () => {};
     /** @type {Promise<Outcome>} */
-    this.dropped = new Promise((resolve) => (this.end = () => resolve({ cancelled: true })));
+    this.dropped = new Promise((resolve) => (this.end = () => ((this.isOver = true), resolve({ cancelled: true }))));
     /** Ends the work for mail that would end it. */
     this.force = this.end;
     /** Called before the mail of the record enters. @type {(record: Record) => void} */
