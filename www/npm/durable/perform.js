@@ -4,7 +4,7 @@
 import { Agent } from "../core.js";
 import { kindOf, misuse, textOf, toResult } from "../shared.js";
 
-/** @import { AgentEvent, JsonValue, StepEffect, ToolDefinition } from "../index.js" */
+/** @import { StepEffect, ToolDefinition } from "../index.js" */
 /** @import { PerformOptions } from "../durable.js" */
 
 /** @param {StepEffect} effect @param {PerformOptions} options @returns {Promise<any>} the record of the step */
