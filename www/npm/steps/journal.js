@@ -92,7 +92,7 @@ export class Journal {
     }));
     const begun = /** @type {typeof seen} */ (record.value ?? seen);
     const missing = begun.tools.filter((name) => !seen.tools.includes(name));
-    if (missing.length > 0) complain(`turnwheel: the run that goes on had tools that the agent has not any more: ${missing.join(", ")}`);
+    if (missing.length > 0) complain("turnwheel: the run that goes on had tools that the agent has not any more:", missing.join(", "));
     if (!driver.isIdGiven) driver.takeId(begun.runId);
     if (core.options.sessionId === undefined) core.session.id = begun.sessionId;
     this.chance = new Chance(driver.runId);
