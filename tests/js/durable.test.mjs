@@ -52,9 +52,11 @@ test("the tape of a run that is lived again is that of the unbroken run, and nam
       tapes.push(recorder.toTape());
     }
     const lines = (tape) => tape.toText().split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line)).filter((line) => line.tape === undefined && line.in !== "pieces");
-    assert.deepEqual(lines(tapes[1]).map(({ to: _, ...line }) => line), lines(tapes[0]).map(({ to: _, ...line }) => line));
+    // How many events there were before depends on the pieces, and pieces have the time at which they came.
+    const plain = (tape) => lines(tape).map(({ to: _, ...line }) => (line.reply?.kind === "stream" ? { ...line, at: 0 } : line));
+    assert.deepEqual(plain(tapes[1]), plain(tapes[0]));
     const names = new Set([...tapes[0].toText().matchAll(/"name":"(t[^"]+)"/g)].map(([, name]) => name));
-    for (const name of records.byName.keys()) if (!/begin|start\/|mail\//.test(name)) assert.ok(names.has(name), `${name} is on the tape`);
+    for (const name of records.byName.keys()) if (!/begin|start\/|mail\/|queue|follow_up/.test(name)) assert.ok(names.has(name), `${name} is on the tape`);
   }
 });
 

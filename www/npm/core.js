@@ -14,6 +14,7 @@ export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
 export { undecided } from "./events/approvals.js";
 export { withSetup } from "./models/setup.js";
+export { queuesOf } from "./rules/host-queue.js";
 export * from "./steps/names.js";
 export { useJudge } from "./tools/json-schema.js";
 export { useLinear } from "./tools/patterns.js";

@@ -3,7 +3,7 @@
 
 import { Agent, kindOf, misuse, textOf, toResult } from "../core.js";
 
-/** @import { AgentEvent, JsonValue, StepEffect, ToolDefinition } from "../index.js" */
+/** @import { StepEffect, ToolDefinition } from "../index.js" */
 /** @import { PerformOptions } from "../durable.js" */
 
 /** @param {StepEffect} effect @param {PerformOptions} options @returns {Promise<any>} the record of the step */
@@ -36,15 +36,14 @@ function noState() {
 async function ask(request, { model, signal }) {
   if (!model) throw misuse("`perform` needs the `model` for an effect of the kind \"model\"");
   const { messages, systemPrompt, tools = [], options = {}, output } = request;
-  const last = messages.at(-1);
   const agent = new Agent({
-    model, systemPrompt, messages: messages.slice(0, -1), streamOptions: options, retry: { maxAttempts: 1 }, maxTurns: 1,
+    model, systemPrompt, messages, streamOptions: options, retry: { maxAttempts: 1 }, maxTurns: 1,
     tools: tools.map((/** @type {any} */ tool) => ({ ...tool, execute: () => "" })),
     // The calls are the workflow's.
     policies: { preDispatch: [() => ({ stop: "the calls run in the workflow" })] },
     ...(output !== undefined && output !== null && { output: output.schema ?? output }),
   });
-  const run = agent.prompt([last], signal ? { signal } : {});
+  const run = agent.continue(signal ? { signal } : {});
   const result = await run.result;
   const answer = agent.messages.findLast(({ role }) => role === "assistant");
   // A call that was cut off never runs, wherever it is read.

@@ -10,6 +10,9 @@ import { misuse } from "../core.js";
 /** The longest result that passed through a server, with room for what is around it. */
 const MAX_BYTES = 32_000_000;
 
+/** A macrotask, the shortest there is. @type {(go: (value: unknown) => void) => unknown} */
+const soon = /** @type {any} */ (globalThis).setImmediate ?? setTimeout;
+
 /** @param {RestateContext} ctx @param {RestateTools} tools @returns {AgentHost} */
 export function restate(ctx, { RestatePromise }) {
   if (typeof ctx?.run !== "function") throw misuse("`restate` takes the context of a handler: restate(ctx, { RestatePromise })");
@@ -27,7 +30,7 @@ export function restate(ctx, { RestatePromise }) {
     isBusy = true;
     for (;;) {
       // A step that is issued during a race is seen only after it.
-      await new Promise((go) => setImmediate(go));
+      await new Promise((go) => soon(go));
       if (open.length === 0) break;
       try {
         const { place, value, failure } = await RestatePromise.race(open.map(({ promise }, place) => promise.map((value, failure) => ({ place, value, failure }))));

@@ -1,21 +1,21 @@
 // @ts-check
 // What a run inside a durable engine does with its effects: most are steps, whose records enter in the order of the journal.
 
-import { complain, EffectNames, misuse, placeOf, SUB_AGENT, textOf, toDecision, toolKind } from "../core.js";
+import { complain, misuse, placeOf, queuesOf, SUB_AGENT, textOf, toDecision } from "../core.js";
 import { answerOf, eventsOf } from "./answer.js";
+import { StepNames, toolKind } from "./long-names.js";
 import { Step, tooLargeText } from "./step.js";
 
-/** @import { ApprovalRequest, JsonValue } from "../index.js" */
 /** @import { Driver } from "../run/driver.js" */
 /** @import { Effect } from "../effects/effects.js" */
 /** @import { Slot } from "../effects/slot.js" */
 /** @import { Journal } from "./journal.js" */
 /** @import { StoredAnswer } from "./answer.js" */
-/** @import { Outcome, Record } from "./step.js" */
+/** @import { Outcome, StepRecord } from "./step.js" */
 /** Carries out an effect the ordinary way. @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
 /**
  * An attempt to call a model: its step, the slot that waits now, and what ends the work. `answer` is there when it is replayed.
- * @typedef {{ step: Step, slot: number, end(outcome: Outcome): void, live(): Promise<void>, answer?: StoredAnswer, isKey: boolean, isEntered: boolean, isEnding?: boolean, isWatched?: boolean, onEnter?: (record: Record) => void }} Attempt
+ * @typedef {{ step: Step, slot: number, end(outcome: Outcome): void, live(): Promise<void>, answer?: StoredAnswer, isKey: boolean, isEntered: boolean, isEnding?: boolean, isWatched?: boolean, onEnter?: (record: StepRecord) => void }} Attempt
  */
 
 export class RunSteps {
@@ -24,7 +24,7 @@ export class RunSteps {
     this.run = run;
     this.journal = journal;
     this.prefix = prefix;
-    this.names = new EffectNames(prefix);
+    this.names = new StepNames(prefix);
     /** @type {Attempt | undefined} */
     this.attempt = undefined;
     /** The steps of slots that wait for them. @type {Map<number, Step>} */
@@ -40,7 +40,7 @@ export class RunSteps {
     this.changes = new Map();
     /** The step that waits for mail. @type {{ step: Step, end(): void } | undefined} */
     this.mailStep = undefined;
-    run.memory.queues.isLazy = true;
+    queuesOf(run).isLazy = true;
     journal.active.set(prefix, this);
   }
 

@@ -1,6 +1,6 @@
 // Prints sizes, one line of JSON each: uncompressed, after gzip -9, after brotli -11. `node sizes.mjs APP META ALL META FILE...`:
 // APP is a folder with an app that esbuild bundled, ALL one with everything that the package exports, META what esbuild says of
-// them. The first line is the script that the app loads at once, the second what there is beside it, and then there is a line
+// them. The first line is the script that the app loads at once, the second what there is beside it (without what only durable runs load), and then there is a line
 // for each file. Node has both compressors built in; two Rust crates for them would have to be compiled before the first build.
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -22,7 +22,9 @@ function scripts(folder, meta) {
   // What is loaded by `import()` is an entry point to esbuild, too.
   visit(Object.keys(outputs).find((name) => outputs[name].entryPoint === "<stdin>"));
   const sum = (/** @type {string[]} */ names) => names.map((name) => sizes(join(folder, basename(name)))).reduce((a, b) => a.map((size, i) => size + b[i]), [0, 0, 0]);
-  return [sum([...atOnce]), sum(Object.keys(outputs))];
+  // An agent loads this whose host stores its steps, and no other page.
+  const isApart = (/** @type {string} */ name) => Object.keys(outputs[name].inputs).some((input) => basename(input) === "steps.js");
+  return [sum([...atOnce]), sum(Object.keys(outputs).filter((name) => !isApart(name)))];
 }
 
 const [first] = scripts(app, appMeta);
