@@ -74,8 +74,8 @@ function shelfOf(database) {
       if (change) {
         const { state, isRunning, from, messages } = change;
         const count = from + messages.length;
-        Object.assign(row, { state, running: isRunning, count });
         if ((row.count ?? 0) > count) tables.messages.delete(rowsFrom(id, count));
+        Object.assign(row, { state, running: isRunning, count });
         messages.forEach((json, at) => tables.messages.put(json, [id, from + at]));
       }
       putLog(tables.events, id, row, log);

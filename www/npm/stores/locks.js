@@ -17,9 +17,9 @@ export const hasLocks = () => typeof navigator !== "undefined" && typeof navigat
 export function onLeave(leave) {
   const { document } = globalThis;
   globalThis.addEventListener?.("pagehide", leave);
-  document?.addEventListener("freeze", leave);
+  document?.addEventListener?.("freeze", leave);
   return () => {
     globalThis.removeEventListener?.("pagehide", leave);
-    document?.removeEventListener("freeze", leave);
+    document?.removeEventListener?.("freeze", leave);
   };
 }

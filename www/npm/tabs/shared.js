@@ -16,9 +16,21 @@ const LIMITS = { events: 2_000, logBytes: 4_000_000, messageBytes: 1_000_000, wa
 const STEAL_MS = 10_000;
 /** A new owner is there in a moment, and until then a request waits. */
 const RECONNECTS = { maxAttempts: Infinity, initialMs: 20, maxMs: 1000 };
-/** The first attempt after a stream has ended waits for no timer, which a tab in the background has once in a second. */
-const AT_ONCE_MS = 30;
-const host = { sleep: async (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms > AT_ONCE_MS ? sleep({}, ms, signal) : undefined) };
+/** As often as this, an attempt waits for no timer: a tab in the background has one in a second. */
+const AT_ONCE_MS = 250;
+
+/** What the connection to the owner needs of a host. */
+function hostOf() {
+  let last = 0;
+  return {
+    /** @param {number} ms @param {AbortSignal} signal */
+    async sleep(ms, signal) {
+      const isPause = ms < 2 * RECONNECTS.maxMs;
+      if (!isPause || performance.now() - last < AT_ONCE_MS) return sleep({}, ms, signal);
+      last = performance.now();
+    },
+  };
+}
 
 const DISPOSE = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
@@ -28,7 +40,7 @@ export class SharedAgent extends RemoteAgent {
 
   /** @param {Tab} tab @param {(error: unknown) => void} onError */
   constructor(tab, onError) {
-    super({ url: "http://localhost", fetch: (address, init) => tab.asks.fetch(String(address), init ?? {}), reconnects: RECONNECTS, host, onError });
+    super({ url: "http://localhost", fetch: (address, init) => tab.asks.fetch(String(address), init ?? {}), reconnects: RECONNECTS, host: hostOf(), onError });
     this.#tab = tab;
   }
 

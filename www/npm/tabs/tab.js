@@ -87,11 +87,11 @@ export class Tab {
       if (event.type === "resume" || /** @type {PageTransitionEvent} */ (event).persisted) this.#join();
     };
     globalThis.addEventListener?.("pageshow", back);
-    globalThis.document?.addEventListener("resume", back);
+    globalThis.document?.addEventListener?.("resume", back);
     this.stopListening = () => {
       stopLeaving();
       globalThis.removeEventListener?.("pageshow", back);
-      globalThis.document?.removeEventListener("resume", back);
+      globalThis.document?.removeEventListener?.("resume", back);
     };
     this.#enter();
     await this.settled;

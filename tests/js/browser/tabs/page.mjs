@@ -52,7 +52,7 @@ const page = {
    * @param {string} id @param {{ ends?: number[], how?: "navigate" | "close" | "crash", approve?: boolean, options?: any }} [how]
    */
   async join(id, { ends = [], how = "crash", approve = true, options = {} } = {}) {
-    Object.assign(page, { events: [], heardAt: [], roles: [], decisions: [], stopReason: undefined });
+    Object.assign(page, { events: [], heardAt: [], roles: [], errors: [], decisions: [], stopReason: undefined });
     const agent = await shared(id, (lease) => openAgent(lease, optionsOf(id)), {
       onRole: (role, { tookMs }) => void page.roles.push([role, Math.round(tookMs), Date.now()]), onError: (error) => void (/no open question/.test(String(error)) || page.errors.push(String(error))), ...options,
     });
