@@ -102,7 +102,7 @@ test("a run may have a budget of its own, which its checkpoint keeps; clients ma
 
   misused(() => agent.prompt("Go.", { budget: { warnAt: 2 } }), /`budget.warnAt` must be between 0 and 1/);
   misused(() => agent.prompt("Go.", { budget: { scope: "agent" } }), /scope/);
-  misused(() => agent.prompt("Go.", { budget: { usd: 1 } }), /needs the price of model/);
+  misused(() => new Agent({ model: openai("m", { apiKey: "k", baseUrl: "http://a.localhost" }) }).prompt("Go.", { budget: { usd: 1 } }), /needs the price of model/);
 
   const asking = new Agent({ model: tireless(), tools: [work] });
   asking.subscribe((event) => event.type === "question_asked" && asking.resolve(event.id, { raise: { turns: 1 } }) && asking.abort());

@@ -69,6 +69,10 @@ const pathOf = (event) => (event.type === "subagent_event" ? event.path.join("/"
 
 /** Plays it with an end of the process after each event, with people before it and without. */
 async function sleepEverywhere(budget, check) {
+  // Whole, so that everything is loaded.
+  const whole = new Agent(options([], budget));
+  whole.subscribe(answering(whole, new Set()));
+  await whole.prompt("Go.");
   for (const answersBefore of [true, false]) {
     let kills = 0;
     for (let kill = 0; ; kill++) {
@@ -77,12 +81,13 @@ async function sleepEverywhere(budget, check) {
       const first = new Agent(options(done, budget));
       const answer = answering(first, new Set());
       let seen = 0;
+      let isOver = false;
       let checkpoint;
       /** @type {string[]} */
       let before = [];
       const isBegun = (event) => innermost(event).type === "tool_execution_start" && begun.add(`${pathOf(event)}/${innermost(event).callId}`);
       first.subscribe((event) => {
-        if (checkpoint) return;
+        if (checkpoint || isOver) return;
         isBegun(event);
         if (answersBefore) answer(event);
         if (seen++ !== kill) return;
@@ -91,6 +96,8 @@ async function sleepEverywhere(budget, check) {
       });
       const run = first.prompt("Go.", { runId: "r" });
       for (let i = 0; i < 60 && !checkpoint; i++) await settle();
+      // The process ends here: nothing of it is heard any more.
+      isOver = true;
       first.abort();
       await run;
       if (!checkpoint) break;
@@ -118,6 +125,7 @@ async function sleepEverywhere(budget, check) {
 
 test("with a budget that asks, nothing is lost or done twice", async () => {
   await sleepEverywhere({ tokens: 120, onExceed: "ask" }, ({ result, done, begun, where }) => {
+    assert.equal(result.error, undefined, where());
     assert.equal(result.text, "did a+accept 1 for a+did b+accept 1 for b", where());
     assert.deepEqual([...done].sort(), ["a", "b"], where());
     assert.equal(begun.size, 8, where());

@@ -198,7 +198,8 @@ impl Improviser {
         if self.level < 2 && dice.chance(45) {
             return "agent";
         }
-        *dice.pick(&["work", "work", "pay", "ask", "look", "ghost"])
+        let names: [&'static str; 6] = ["work", "work", "pay", "ask", "look", "ghost"];
+        names[dice.below(names.len())]
     }
 }
 
