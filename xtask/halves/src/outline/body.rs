@@ -37,7 +37,7 @@ impl Body<'_, '_, '_> {
 
     /// Each way out is the end of a block; the outermost is that of all.
     pub(super) fn write(&self, function: &mut Function) -> Result<()> {
-        let Region { exits, changed, .. } = self.region;
+        let Region { exits, .. } = self.region;
         let outer: u32 = u32::try_from(exits.targets.len() + usize::from(exits.returns))?;
         for _ in 0..=outer {
             function.instruction(&Instruction::Block(BlockType::Empty));
@@ -75,6 +75,12 @@ impl Body<'_, '_, '_> {
             }
             other => vec![other],
         })?;
+        self.ways_out(outer, function)
+    }
+
+    /// Ends the blocks, each with the number of its way out, and gives back what the function around it is told.
+    fn ways_out(&self, outer: u32, function: &mut Function) -> Result<()> {
+        let Region { exits, changed, .. } = self.region;
         // The number is 0 if it gets to its end.
         if outer > 0 {
             function.instruction(&if exits.falls {
