@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { beforeEach } from "node:test";
-import { inParts, shared, use } from "../../pkg/core.js";
+import { inParts, shared, use, useRest } from "../../pkg/core.js";
 import { checkTrace } from "./grammar.mjs";
 
 export * from "../../pkg/entry/node.js";
@@ -20,6 +20,8 @@ if (TURNWHEEL_LOAD === "parts" || TURNWHEEL_LOAD === "anew") {
   if (TURNWHEEL_LOAD === "anew") beforeEach(() => {
     shared.engine = undefined;
     use(load);
+    // The script has parts, too.
+    useRest(/** @type {any} */ (undefined));
   });
 }
 

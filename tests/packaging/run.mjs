@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { copyFile, cp, mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { build as esbuild } from "esbuild";
@@ -205,9 +205,7 @@ try {
     const texts = await Promise.all((await readdir(folder)).filter((name) => /^core-.*\.js$/.test(name)).map(async (name) => /** @type {const} */ ([join(folder, name), await readFile(join(folder, name), "utf8")])));
     const [script, text] = texts.find(([, text]) => text.includes("// run/rest-entries.js")) ?? ["", ""];
     await rm(script);
-    const unscripted = await shop.serve(at);
-    assert.match(unscripted.said ?? "", /^the part of turnwheel that runs tools cannot be loaded: /);
-    assert.ok(unscripted.said?.includes(basename(script)), unscripted.said);
+    assert.match((await shop.serve(at)).said ?? "", /^the part of turnwheel that runs tools cannot be loaded: .*core-\w+\.js$/);
     await writeFile(script, text.slice(0, text.length / 2));
     assert.match((await shop.serve(at)).said ?? "", /^the part of turnwheel that runs tools cannot be loaded: /);
     await writeFile(script, text);
