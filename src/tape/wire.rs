@@ -194,7 +194,7 @@ fn events_of(wire: &Value) -> Result<Shown, String> {
     let mut reads = Vec::new();
     for read in wire.list_at("reads") {
         let parts = read.as_array().ok_or("a read is no list")?;
-        reads.push(match &parts[..] {
+        reads.push(match parts {
             [_, Value::String(text)] => text.as_bytes().to_vec(),
             [_, Value::Null, Value::String(bytes)] => bytes
                 .chars()

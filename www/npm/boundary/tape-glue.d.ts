@@ -21,10 +21,10 @@ export interface Calls {
   agent_new(settings: string, messages: string, host: any): number;
   
   /**
-   * Writes down what goes into an agent from now on. `events` and `starts` are what the tape has already. If `max_bytes` is not
-   * 0, longer contents of images and files are left out. With `wire`, the bytes of answers are written too.
+   * Writes down what goes into an agent from now on. `counts` are what the tape has already, as [`record_counts`] gives them. If
+   * `max_bytes` is not 0, longer contents of images and files are left out. With `wire`, the bytes of answers are written too.
    */
-  agent_record(agent: number, is_self_contained: boolean, max_bytes: number, redactor: any | null | undefined, wire: boolean, events: number, starts: number, now: number): void;
+  agent_record(agent: number, is_self_contained: boolean, max_bytes: number, redactor: any | null | undefined, wire: boolean, counts: string, now: number): void;
   
   /**
    * Stops an agent's run and clears its history and queues.

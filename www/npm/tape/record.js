@@ -94,8 +94,7 @@ class Recorder {
     const { maxBytes, redact, keep, wire } = this.#options;
     const glue = /** @type {Calls} */ (/** @type {unknown} */ (this.#core.registration.engine?.glue));
     const redactor = redact && { redact: (/** @type {string} */ place, /** @type {string} */ text) => redacted(redact, place, text) };
-    const [events, starts] = this.#counts;
-    glue.agent_record(number, keep !== "all", maxBytes, redactor, wire, events, starts, this.#core.host.now());
+    glue.agent_record(number, keep !== "all", maxBytes, redactor, wire, JSON.stringify(this.#counts), this.#core.host.now());
     // Its first line is here already.
     glue.record_take(number);
     this.#at = { glue, number };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 use turnwheel::data::table::Table;
-use turnwheel::json::{ObjectWriter, ToJson};
+use turnwheel::json::{ObjectWriter, ToJson, Value};
 use turnwheel::tape::{
     Divergence, Player, Recorder, RecorderOptions, Seeker, Seen, Tape, decode_again, seal,
 };
@@ -36,8 +36,8 @@ struct OpenTape {
     seeker: Seeker,
 }
 
-/// Writes down what goes into an agent from now on. `events` and `starts` are what the tape has already. If `max_bytes` is not
-/// 0, longer contents of images and files are left out. With `wire`, the bytes of answers are written too.
+/// Writes down what goes into an agent from now on. `counts` are what the tape has already, as [`record_counts`] gives them. If
+/// `max_bytes` is not 0, longer contents of images and files are left out. With `wire`, the bytes of answers are written too.
 #[wasm_bindgen]
 pub fn agent_record(
     agent: u32,
@@ -45,11 +45,13 @@ pub fn agent_record(
     max_bytes: usize,
     redactor: Option<Redactor>,
     wire: bool,
-    events: f64,
-    starts: f64,
+    counts: &str,
     now: f64,
 ) -> Result<(), JsValue> {
     set_now(now);
+    let counts = Value::parse(counts).unwrap_or_default();
+    let count =
+        |place: usize| counts.as_array().and_then(|list| list.get(place)?.as_u64()).unwrap_or_default();
     let redact = redactor.map(|redactor| {
         let redact = move |place: &str, text: &str| redactor.redact(place, text);
         Rc::new(redact) as Rc<turnwheel::tape::Redact>
@@ -60,7 +62,7 @@ pub fn agent_record(
         redact,
         wire,
         is_self_contained,
-        counts: (whole(events), whole(starts)),
+        counts: (count(0), count(1)),
     });
     agent_entry(agent)?.agent.record(&recorder).map_err(|error| thrown(&error))?;
     RECORDERS.with_borrow_mut(|recorders| drop(recorders.insert(agent, recorder)));
