@@ -100,10 +100,13 @@ export class Life {
     this.records.store(name, record);
     if (this.target === name) return this.die();
     if (this.mode === "single") {
-      // One result at a time.
+      // What was stored before comes first, and then one result at a time, in the order in which they were stored.
       const before = this.turn;
-      this.turn = before.then(() => this.pause(name, "give"));
+      let next = () => {};
+      this.turn = new Promise((resolve) => (next = resolve));
       await before;
+      while (this.given < this.order.length && !this.isOver) await new Promise((go) => setImmediate(go));
+      this.pause(name, "give").then(next);
     }
     return JSON.parse(JSON.stringify(record));
   }

@@ -79,7 +79,7 @@ export class Driver {
     const { core, origin, abortion, engineRun } = this;
     try {
       if (this.hasSteps) {
-        const { stepsOf } = await import("../steps/journal.js");
+        const { stepsOf } = await import("../steps.js");
         this.steps = await stepsOf(this);
         if (this.isOver) return;
       }

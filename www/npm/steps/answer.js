@@ -1,7 +1,7 @@
 // @ts-check
 // The answer of a model as a step stores it: whole blocks, and how it ended.
 
-/** @import { AssistantMessageEvent, ErrorInfo, JsonValue } from "../index.js" */
+/** @import { AssistantMessageEvent, ErrorInfo } from "../index.js" */
 /** @typedef {{ content: any[], stopReason?: string, usage?: any, error?: ErrorInfo, key?: string }} StoredAnswer */
 
 /** The types of blocks, and the member that grows in each. @type {Record<string, string>} */

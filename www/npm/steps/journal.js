@@ -11,10 +11,9 @@ import { RunSteps } from "./run.js";
 import { Step } from "./step.js";
 import { VERSION } from "./version.js";
 
-/** @import { JsonValue } from "../index.js" */
 /** @import { Core } from "../agent/core.js" */
 /** @import { Driver } from "../run/driver.js" */
-/** @import { Outcome, Record } from "./step.js" */
+/** @import { Outcome, StepRecord } from "./step.js" */
 /** What reaches a run from outside, with a name of its own. @typedef {{ id: string, run: string, command: any }} Mail */
 
 /** How many microtasks a delivered result gets to become what follows from it. */
@@ -85,15 +84,15 @@ export class Journal {
     const prefix = number > 1 ? `r${number}/` : "";
     const { tools, systemPrompt } = core.settings;
     const seen = { engine: VERSION, tools: tools.definitions().map(({ name }) => name), systemPrompt, runId: driver.runId, sessionId: core.session.id };
-    const record = await /** @type {Promise<Record>} */ (new Promise((enter) => {
+    const record = await /** @type {Promise<StepRecord>} */ (new Promise((enter) => {
       this.add(new Step(`${prefix}begin`), { kind: "begin" }, async () => {
         this.replaying = number > 1 && this.replaying;
         return { value: seen };
       }, enter);
     }));
-    const begun = /** @type {typeof seen} */ (record.value);
+    const begun = /** @type {typeof seen} */ (record.value ?? seen);
     const missing = begun.tools.filter((name) => !seen.tools.includes(name));
-    if (missing.length > 0) complain(`turnwheel: the run that goes on had tools that the agent has not any more: ${missing.join(", ")}`);
+    if (missing.length > 0) complain("turnwheel: the run that goes on had tools that the agent has not any more:", missing.join(", "));
     if (!driver.isIdGiven) driver.takeId(begun.runId);
     if (core.options.sessionId === undefined) core.session.id = begun.sessionId;
     this.chance = new Chance(driver.runId);
@@ -104,7 +103,7 @@ export class Journal {
 
   /**
    * Opens a step. `execute` does what there is to do, unless its record is stored; `enter` gets the record when its turn has come.
-   * @param {Step} step @param {any} effect @param {(info?: { attempt?: number }) => Promise<Outcome>} execute @param {(record: Record) => void} enter
+   * @param {Step} step @param {any} effect @param {(info?: { attempt?: number }) => Promise<Outcome>} execute @param {(record: StepRecord) => void} enter
    */
   add(step, effect, execute, enter) {
     step.enter = enter;
@@ -120,11 +119,11 @@ export class Journal {
     return step;
   }
 
-  /** @param {Step} step @param {(info?: { attempt?: number }) => Promise<Outcome>} execute @param {{ attempt?: number } | undefined} info @returns {Promise<Record>} */
+  /** @param {Step} step @param {(info?: { attempt?: number }) => Promise<Outcome>} execute @param {{ attempt?: number } | undefined} info @returns {Promise<StepRecord>} */
   async #work(step, execute, info) {
     step.isBegun = true;
     this.pump();
-    const outcome = step.isDropped ? CANCELLED : await Promise.race([step.dropped, execute(info).catch((error) => step.threw(error))]);
+    const outcome = step.isOver ? CANCELLED : await Promise.race([step.dropped, execute(info).catch((error) => step.threw(error))]);
     const at = Math.max(this.clock(), this.now);
     const record = step.recordOf(outcome, { at, n: ++this.n, mail: this.mail.splice(0) }, this.maxBytes);
     step.ended = record;
@@ -188,10 +187,12 @@ export class Journal {
 
   /** @param {Step} step */
   async #enter(step) {
-    const record = /** @type {Record} */ (step.record);
+    const record = /** @type {StepRecord} */ (step.record);
     this.again = true;
     this.open.delete(step);
-    // Mail has come before the result, at the time before it.
+    // Mail has come before the result, at the time before it; the pieces of an answer have come before the mail.
+    const isEnd = record.mail?.some(({ command }) => command.kind === "cancel");
+    for (const each of isEnd ? [step, ...this.open] : [step]) if (each.record && !each.isDropped) each.prepare(each.record);
     for (const { id, run, command } of record.mail ?? []) {
       const enter = this.entrances.get(id) ?? (() => this.active.get(run)?.takeMail(command));
       this.entrances.delete(id);

@@ -4,20 +4,20 @@
 import { complain, misuse, textOf, toDecision } from "../shared.js";
 import { SUB_AGENT } from "../tools/tool.js";
 import { answerOf, eventsOf } from "./answer.js";
-import { EffectNames, placeOf, toolKind } from "./names.js";
+import { StepNames, toolKind } from "./long-names.js";
+import { placeOf } from "./names.js";
 import { Step, tooLargeText } from "./step.js";
 
-/** @import { ApprovalRequest, JsonValue } from "../index.js" */
 /** @import { Driver } from "../run/driver.js" */
 /** @import { Effect } from "../effects/effects.js" */
 /** @import { Slot } from "../effects/slot.js" */
 /** @import { Journal } from "./journal.js" */
 /** @import { StoredAnswer } from "./answer.js" */
-/** @import { Outcome, Record } from "./step.js" */
+/** @import { Outcome, StepRecord } from "./step.js" */
 /** Carries out an effect the ordinary way. @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
 /**
  * An attempt to call a model: its step, the slot that waits now, and what ends the work. `answer` is there when it is replayed.
- * @typedef {{ step: Step, slot: number, end(outcome: Outcome): void, live(): Promise<void>, answer?: StoredAnswer, isEntered: boolean, onEnter?: () => void, isWatched?: boolean }} Attempt
+ * @typedef {{ step: Step, slot: number, end(outcome: Outcome): void, live(): Promise<void>, answer?: StoredAnswer, isKey: boolean, isEntered: boolean, isEnding?: boolean, isWatched?: boolean, onEnter?: (record: StepRecord) => void }} Attempt
  */
 
 export class RunSteps {
@@ -26,7 +26,7 @@ export class RunSteps {
     this.run = run;
     this.journal = journal;
     this.prefix = prefix;
-    this.names = new EffectNames(prefix);
+    this.names = new StepNames(prefix);
     /** @type {Attempt | undefined} */
     this.attempt = undefined;
     /** The steps of slots that wait for them. @type {Map<number, Step>} */
@@ -152,17 +152,10 @@ export class RunSteps {
     const { run } = this;
     const attempt = (this.attempt ??= this.#newAttempt(slot, effect));
     attempt.slot = slot;
-    const isKey = effect.kind === "key";
+    attempt.isKey = effect.kind === "key";
     attempt.isEntered = false;
-    if (attempt.answer) return isKey ? run.engineRun.resolve(slot, null, "now") : this.#replay(attempt);
-    attempt.onEnter = () => {
-      const { answer } = attempt;
-      if (!answer) return;
-      // The request of this answer is never sent, so it needs no key.
-      if (!isKey) this.#replay(attempt);
-      else if (answer.key === undefined) (attempt.isEntered = true), run.engineRun.resolve(slot, null, "now");
-      else this.#noKey(attempt, new Error(answer.key));
-    };
+    const { isKey } = attempt;
+    if (attempt.answer) return isKey ? run.engineRun.resolve(slot, null, "now") : this.#feed(attempt, false);
     attempt.live().then(async () => {
       if (!run.engineRun.slots.has(slot)) return;
       if (!isKey) return void ordinary();
@@ -189,16 +182,32 @@ export class RunSteps {
     const name = effect.summary ? this.names.name(run, "summary", ".") : this.names.name(run, "model");
     const step = new Step(name, (bytes, limit) => ({ content: [], error: { code: "internal", message: tooLargeText(name, bytes, limit), retryable: false } }));
     /** @type {Attempt} */
-    const attempt = { step, slot, end: () => {}, live: () => begun, isEntered: false };
+    const attempt = { step, slot, end: () => {}, live: () => begun, isKey: false, isEntered: false };
     const outcome = new Promise((/** @type {(outcome: Outcome) => void} */ resolve) => (attempt.end = resolve));
     /** @type {() => void} */
     let begin = () => {};
     const begun = new Promise((/** @type {(value: void) => void} */ resolve) => (begin = resolve));
     const work = () => (begin(), outcome);
+    const end = step.force;
+    // What has arrived is kept: the engine is told that the answer ends here, and says what it has.
+    step.force = () => {
+      const isStreaming = step.isBegun && !step.isDropped && !attempt.isKey && !attempt.isEnding && run.engineRun.slots.has(attempt.slot);
+      if (isStreaming) run.engineRun.streamEvent(attempt.slot, JSON.stringify({ type: "error", error: { code: "aborted", message: "not wanted any more", retryable: false } }));
+      else if (!attempt.isEnding) end();
+    };
+    // The pieces come before the mail that came before the end.
+    step.prepare = (record) => {
+      if (step.ended || attempt.answer) return;
+      attempt.answer = record.value ?? { content: [], error: { code: "internal", message: record.error ?? "the call was cancelled", retryable: false } };
+      const { key } = attempt.answer ?? {};
+      if (!attempt.isKey) this.#feed(attempt, false);
+      else if (key === undefined) (attempt.isEntered = true), run.engineRun.resolve(attempt.slot, null, "now");
+    };
     this.journal.add(step, modelData(run, effect), work, (record) => {
-      // One that was cancelled, and whose cancellation has not entered: nobody can say what would come of it.
-      attempt.answer ??= record.value ?? { content: [], error: { code: "internal", message: record.error ?? "the call was cancelled", retryable: false } };
-      attempt.onEnter?.();
+      if (attempt.onEnter) return attempt.onEnter(record);
+      const key = attempt.answer?.key;
+      if (key === undefined) this.#feed(attempt, true);
+      else this.#noKey(attempt, new Error(key));
     });
     return attempt;
   }
@@ -212,21 +221,22 @@ export class RunSteps {
       return run.engineRun.resolve(slot, null, "now");
     }
     attempt.slot = slot;
-    attempt.onEnter = () => {
+    attempt.isEnding = true;
+    attempt.onEnter = ({ value, error }) => {
       this.attempt = undefined;
-      const stored = /** @type {StoredAnswer} */ (attempt.answer);
-      const isRefused = stored.error !== undefined && events.at(-1)?.type !== "error";
-      run.engineRun.resolve(slot, isRefused ? { error: stored.error } : null, "now");
+      const refused = value?.error ?? (error === undefined ? undefined : { code: "internal", message: error, retryable: false });
+      run.engineRun.resolve(slot, refused && events.at(-1)?.type !== "error" ? { error: refused } : null, "now");
     };
     attempt.end({ value: answerOf(events) });
   }
 
-  /** Gives a stored answer to the request that waits. @param {Attempt} attempt */
-  #replay(attempt) {
+  /** Gives a stored answer to the request that waits: its pieces, or its end. @param {Attempt} attempt @param {boolean} isEnd */
+  #feed({ slot, answer }, isEnd) {
     const { engineRun } = this.run;
-    const { slot, answer } = attempt;
-    for (const event of eventsOf(/** @type {StoredAnswer} */ (answer))) engineRun.streamEvent(slot, JSON.stringify(event));
-    engineRun.streamEnd(slot);
+    for (const event of eventsOf(/** @type {StoredAnswer} */ (answer))) {
+      if (isEnd === (event.type === "done" || event.type === "error")) engineRun.streamEvent(slot, JSON.stringify(event));
+    }
+    if (isEnd) engineRun.streamEnd(slot);
   }
 
   // ---- tools

@@ -7,7 +7,7 @@ import { textOf } from "../shared.js";
 /** What became of the work: a value, what was thrown, or that nobody wanted it any more. @typedef {{ value?: any, error?: string, cancelled?: true }} Outcome */
 /**
  * What is stored: when it ended by the real clock, the how many-th of this process it was, and the mail that came before.
- * @typedef {Outcome & { v: 1, at: number, n: number, mail?: Mail[] }} Record
+ * @typedef {Outcome & { v: 1, at: number, n: number, mail?: Mail[] }} StepRecord
  */
 
 /** What a value becomes that is too large to be stored. @typedef {(bytes: number, limit: number) => any} TooLarge */
@@ -19,29 +19,35 @@ export class Step {
   constructor(name, tooLarge) {
     this.name = name;
     this.tooLarge = tooLarge;
-    /** @type {Promise<Record> | undefined} */
+    /** @type {Promise<StepRecord> | undefined} */
     this.work = undefined;
     this.isBegun = false;
-    /** What its work has ended with, in this process. @type {Record | undefined} */
+    /** What its work has ended with, in this process. @type {StepRecord | undefined} */
     this.ended = undefined;
-    /** What the engine has stored. @type {Record | undefined} */
+    /** What the engine has stored. @type {StepRecord | undefined} */
     this.stored = undefined;
     this.arrival = 0;
     /** What the work threw. @type {unknown} */
     this.thrown = undefined;
     /** Whether nobody waits for it any more. */
     this.isDropped = false;
-    /** Ends the work. @type {() => void} */
-    this.force = () => {};
+    /** Whether the work was ended, perhaps before it began. */
+    this.isOver = false;
+    /** Ends the work, at once. @type {() => void} */
+    this.end = () => {};
     /** @type {Promise<Outcome>} */
-    this.dropped = new Promise((resolve) => (this.force = () => resolve({ cancelled: true })));
-    /** @type {(record: Record) => void} */
+    this.dropped = new Promise((resolve) => (this.end = () => ((this.isOver = true), resolve({ cancelled: true }))));
+    /** Ends the work for mail that would end it. */
+    this.force = this.end;
+    /** Called before the mail of the record enters. @type {(record: StepRecord) => void} */
+    this.prepare = () => {};
+    /** @type {(record: StepRecord) => void} */
     this.enter = () => {};
   }
 
   drop() {
     this.isDropped = true;
-    this.force();
+    this.end();
   }
 
   get record() {
@@ -55,7 +61,7 @@ export class Step {
 
   /** When it ended. */
   get key() {
-    return /** @type {Record} */ (this.ended ?? this.stored);
+    return /** @type {StepRecord} */ (this.ended ?? this.stored);
   }
 
   /** @param {unknown} error @returns {Outcome} */
@@ -64,7 +70,7 @@ export class Step {
     return { error: textOf(error) };
   }
 
-  /** The record of an outcome: plain JSON, as long as may be stored. @param {Outcome} outcome @param {{ at: number, n: number, mail: Mail[] }} when @param {number} maxBytes @returns {Record} */
+  /** The record of an outcome: plain JSON, as long as may be stored. @param {Outcome} outcome @param {{ at: number, n: number, mail: Mail[] }} when @param {number} maxBytes @returns {StepRecord} */
   recordOf(outcome, { at, n, mail }, maxBytes) {
     const own = { v: /** @type {const} */ (1), at, n };
     const rest = mail.length > 0 ? { mail } : {};

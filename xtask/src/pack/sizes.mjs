@@ -1,6 +1,6 @@
 // Prints sizes, one line of JSON each: uncompressed, after gzip -9, after brotli -11. `node sizes.mjs APP META FILE...`: APP is
 // a folder with an app that esbuild bundled, META what esbuild says of it. The first line is the script that a page loads at
-// once, the second what it loads later, and then there is a line for each file. Node has both compressors built in; two Rust
+// once, the second what it loads later, without what only durable runs need, and then there is a line for each file. Node has both compressors built in; two Rust
 // crates for them would have to be compiled before the first build.
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -20,9 +20,12 @@ const visit = (/** @type {string | undefined} */ name) => {
 // What is loaded by `import()` is an entry point to esbuild, too.
 visit(Object.keys(outputs).find((name) => outputs[name].entryPoint === "<stdin>"));
 
+// An agent loads this whose host stores its steps, and no other page.
+const isApart = (/** @type {string} */ name) => Object.keys(outputs[name].inputs).some((input) => basename(input) === "steps.js");
+
 const sum = (/** @type {string[]} */ names) => names.map((name) => sizes(join(app, basename(name)))).reduce((a, b) => a.map((size, i) => size + b[i]), [0, 0, 0]);
 console.log(JSON.stringify(sum([...atOnce])));
-console.log(JSON.stringify(sum(Object.keys(outputs).filter((name) => !atOnce.has(name)))));
+console.log(JSON.stringify(sum(Object.keys(outputs).filter((name) => !atOnce.has(name) && !isApart(name)))));
 for (const file of files) console.log(JSON.stringify(sizes(file)));
 
 /** @param {string} path @returns {number[]} */

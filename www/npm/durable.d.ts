@@ -1,0 +1,95 @@
+/**
+ * Runs inside durable engines: hosts for `new Agent({ host })`, each made from an engine that is passed in. Nothing here imports
+ * one. For Cloudflare Workflows, see `turnwheel/cloudflare`.
+ */
+import type { AgentHost, ApprovalRequest, JsonValue, Model, StepEffect, ToolDefinition } from "./index.js";
+
+/** A promise of Restate's own, as `ctx.run` returns it. */
+export interface RestatePromiseLike<T> extends PromiseLike<T> {
+  map<U>(mapper: (value?: T, failure?: any) => U): RestatePromiseLike<U>;
+}
+
+/** What is used of the context of a Restate handler; `ctx.promise` is that of a workflow. */
+export interface RestateContext {
+  run(name: string, action: () => Promise<any>): RestatePromiseLike<any>;
+  sleep(ms: number): RestatePromiseLike<any>;
+  promise(name: string): { get(): RestatePromiseLike<any> };
+}
+
+/** What is used of `@restatedev/restate-sdk`. */
+export interface RestateTools {
+  RestatePromise: { race(promises: RestatePromiseLike<any>[]): PromiseLike<any> };
+}
+
+/**
+ * A host for a handler of a Restate workflow. Restate allows one await at a time, so all steps go through one loop; the handler
+ * must not await anything else of `ctx` while a run is in progress. A person decides by resolving the durable promise that has
+ * the name of the question, such as `t3/approve/0`. A step stores at most 32 MB.
+ *
+ * @example
+ * const handler = async (ctx: RestateContext, prompt: string) => {
+ *   const agent = new Agent({ model, tools, host: restate(ctx, { RestatePromise }) });
+ *   return (await agent.prompt(prompt).orThrow()).text;
+ * };
+ */
+export function restate(ctx: RestateContext, tools: RestateTools): AgentHost;
+
+/** What is used of the class `DBOS` of `@dbos-inc/dbos-sdk`. */
+export interface DBOSLike {
+  runStep<T>(work: () => Promise<T>, options: { name: string }): Promise<T>;
+  sleep(ms: number): Promise<void>;
+  recv<T>(topic: string, timeoutSeconds?: number): Promise<T | null>;
+}
+
+/**
+ * A host for a workflow of DBOS. A person decides by `DBOS.send(workflowId, decision, name)`, where the topic is the name of the
+ * question, such as `t3/approve/0`. After 30 days without a decision the call is rejected.
+ *
+ * @example
+ * const answer = DBOS.registerWorkflow(async (prompt: string) => {
+ *   const agent = new Agent({ model, tools, host: dbos(DBOS) });
+ *   return (await agent.prompt(prompt).orThrow()).text;
+ * }, { name: "answer" });
+ */
+export function dbos(DBOS: DBOSLike): AgentHost;
+
+/** What a workflow gives to {@link byData}. */
+export interface ByDataOptions {
+  /** Carries out an effect in a step or an activity of the engine, by {@link perform}. Returns what that returns. */
+  run(effect: Extract<StepEffect, { kind: "model" | "tool" }>, name: string): Promise<any>;
+  /** The engine's own sleep, for delays between attempts. Default: `setTimeout`, which some workflows do not have. */
+  sleep?(ms: number, name?: string): Promise<void>;
+  /** Waits for a decision about a call: a signal or a hook of the engine. */
+  wait?(name: string, request: ApprovalRequest): Promise<JsonValue>;
+}
+
+/**
+ * A host for engines that take no functions, such as Temporal and Vercel Workflow: calls of models and tools are sent as plain
+ * JSON, and everything else runs in the workflow again. The model of the workflow is never called; it needs its `id`, and no key.
+ *
+ * @example
+ * async function step(effect: StepEffect) {
+ *   "use step";
+ *   return perform(effect, { model, tools });
+ * }
+ * const agent = new Agent({ model: { id: "m", provider: "p" }, tools, host: byData({ run: step }) });
+ */
+export function byData(options: ByDataOptions): AgentHost;
+
+/** What {@link perform} may need. */
+export interface PerformOptions {
+  /** The model, with its key; for effects of the kind `model`. */
+  model?: Model;
+  /** The tools; for effects of the kind `tool`. They cannot ask, report progress or change the session state here. */
+  tools?: readonly ToolDefinition[] | { [name: string]: any };
+  signal?: AbortSignal;
+}
+
+/**
+ * Carries out an effect, in whatever process has the model and the tools, and returns the record of the step. Never rejects for
+ * what a model or a tool does: that is in the record. Throws misuse for other kinds of effects.
+ *
+ * @example
+ * const record = await perform({ kind: "tool", name: "add", arguments: { a: 1, b: 2 }, callId: "call_1" }, { tools: [add] });
+ */
+export function perform(effect: StepEffect, options: PerformOptions): Promise<any>;

@@ -1,0 +1,22 @@
+// @ts-check
+// Engines that take no functions: what a step does goes there as plain JSON. Temporal, Vercel Workflow.
+
+import { misuse } from "../shared.js";
+
+/** @import { ByDataOptions } from "../durable.js" */
+/** @import { AgentHost } from "../index.js" */
+
+/** @param {ByDataOptions} options @returns {AgentHost} */
+export function byData({ run, sleep, wait }) {
+  if (typeof run !== "function") throw misuse("`byData` needs a function `run` that carries out an effect in a step: byData({ run: (effect) => … })");
+  return {
+    step(name, work, effect) {
+      if (effect.kind !== "model" && effect.kind !== "tool") return work();
+      if (effect.kind === "model" && !effect.request) throw misuse(`the request of \`${name}\` is not known before its key is: give the key to the model in \`run\`, and none to the model of the workflow`);
+      return run(/** @type {any} */ (effect), name);
+    },
+    ...(sleep && { sleep: (ms, _signal, name) => sleep(ms, name) }),
+    ...(wait && { wait }),
+    steps: { ordered: true },
+  };
+}
