@@ -7,3 +7,4 @@ export { readRefusal } from "./effects/refusal.js";
 export { callRule, validate } from "./rules/rules.js";
 export { LATER, REST_ENTRIES as ENTRIES } from "./run/rest-entries.js";
 export { executeForeign } from "./tools/ai-sdk-call.js";
+export { queuesOf } from "./rules/host-queue.js";

@@ -1,7 +1,7 @@
 // @ts-check
 // What a run inside a durable engine does with its effects: most are steps, whose records enter in the order of the journal.
 
-import { complain, misuse, placeOf, queuesOf, SUB_AGENT, textOf, toDecision } from "../core.js";
+import { complain, misuse, placeOf, rest, SUB_AGENT, textOf, toDecision } from "../core.js";
 import { answerOf, eventsOf } from "./answer.js";
 import { StepNames, toolKind } from "./long-names.js";
 import { Step, tooLargeText } from "./step.js";
@@ -40,7 +40,7 @@ export class RunSteps {
     this.changes = new Map();
     /** The step that waits for mail. @type {{ step: Step, end(): void } | undefined} */
     this.mailStep = undefined;
-    queuesOf(run).isLazy = true;
+    rest.queuesOf(run).isLazy = true;
     journal.active.set(prefix, this);
   }
 
