@@ -3,7 +3,7 @@
 
 import { kindOf, misuse, uuid } from "../../shared.js";
 import { checkSave } from "../place.js";
-import { attempt, Lease, whole } from "./lease.js";
+import { attempt, entriesOf, Lease, whole } from "./lease.js";
 
 /** @import { Checkpoint } from "../../index.js" */
 /** @import { StoreOptions } from "../../stores-node.js" */
@@ -29,11 +29,12 @@ export function fleetStore(shelf, options = {}, more = []) {
       const since = performance.now();
       const claimed = await attempt(shelf, "claimed in", id, () => shelf.claim(id, owner, ttlMs));
       if (claimed) {
-        const checkpoint = await whole(claimed, id, sealing).catch(async (error) => {
+        const open = async () => ({ checkpoint: await whole(claimed, id, sealing), commands: (await Promise.all(claimed.commands.map((row) => entriesOf(row, id, sealing)))).flat() });
+        const opened = await open().catch(async (error) => {
           await shelf.release(id, claimed.fence);
           throw error;
         });
-        return new Lease({ shelf, ttlMs, sealing }, id, claimed.fence, claimed.messages, checkpoint, since);
+        return new Lease({ shelf, ttlMs, sealing }, id, claimed, opened, since);
       }
       if (performance.now() >= until) return undefined;
       const pause = Math.min(POLL_MS, Math.max(1, until - performance.now()));

@@ -3,21 +3,27 @@
 
 import { Agent } from "../../core.js";
 import { complain, kindOf, misuse } from "../../shared.js";
+import { Drafts } from "./drafts.js";
+import { Gate } from "./gate.js";
 
-/** @import { AgentOptions, WrappedToolCall } from "../../index.js" */
-/** @import { Lease } from "../../stores-node.js" */
+/** @import { AgentOptions, WrappedModelCall, WrappedToolCall } from "../../index.js" */
+/** @import { Lease as PublicLease } from "../../stores-node.js" */
+/** @import { Lease } from "./lease.js" */
 
-/** What is no reason to store anything: pieces of an answer, and what tools report. */
-const PIECES = new Set(["message_update", "tool_execution_update", "subagent_event"]);
-
-/** @param {Lease} lease @param {AgentOptions} options */
-export function openAgent(lease, options) {
-  if (typeof lease?.save !== "function" || !(lease.signal instanceof AbortSignal)) throw misuse(`openAgent takes a lease, as store.claim gives it, got ${kindOf(lease)}`);
-  const { wrapTool } = options;
+/** @param {PublicLease} given @param {AgentOptions} options */
+export function openAgent(given, options) {
+  if (typeof given?.save !== "function" || !(given.signal instanceof AbortSignal)) throw misuse(`openAgent takes a lease, as store.claim gives it, got ${kindOf(given)}`);
+  const lease = /** @type {Lease} */ (/** @type {unknown} */ (given));
+  const { events, fence } = lease;
+  const { wrapTool, wrapModel } = options;
+  const gate = new Gate();
+  const drafts = new Drafts();
   /** The write that is on, and the one that begins after it. @type {Promise<void> | undefined} */
   let current;
   /** @type {Promise<void> | undefined} */
   let next;
+  /** Whether the agent has changed since the last checkpoint, other than by a piece of an answer. */
+  let isChanged = false;
   /** Resolves when what holds now is stored. What happens while one is written is stored together, by the next. */
   const stored = () => {
     const before = current?.catch(() => {}) ?? Promise.resolve();
@@ -26,33 +32,48 @@ export function openAgent(lease, options) {
       return (current = write());
     }));
   };
+  const change = () => {
+    isChanged = true;
+    return stored();
+  };
+  const storeEvents = events.store;
+  events.store = stored;
   async function write() {
     if (!lease.isHeld) throw lease.signal.reason ?? misuse(`the lease of \`${lease.id}\` was given back`);
-    await lease.save(agent.checkpoint());
+    if (!isChanged && !events.needsCheckpoint) return storeEvents();
+    isChanged = false;
+    try {
+      await lease.save(agent.checkpoint());
+    } catch (error) {
+      isChanged = true;
+      throw error;
+    }
   }
   const own = {
     ...options,
-    /** A tool starts only when its announcement is stored, and the lease still holds. @param {WrappedToolCall} call @param {() => Promise<unknown>} next */
+    /** A tool starts only when its announcement is stored, and the lease still holds. @param {WrappedToolCall} call @param {(more?: object) => Promise<unknown>} next */
     async wrapTool(call, next) {
-      await stored();
+      await change();
       if (!lease.isHeld) throw lease.signal.reason;
-      return wrapTool ? wrapTool(call, next) : next();
+      const run = (/** @type {object | undefined} */ more) => next({ fence, ...more });
+      return gate.pass([...call.path, call.callId], call.signal, () => (wrapTool ? wrapTool(call, run) : run(undefined)));
     },
+    /** @param {WrappedModelCall} call @param {() => Promise<any>} next */
+    wrapModel: (call, next) => gate.pass([...call.path, "model"], call.signal, () => (wrapModel ? wrapModel(call, next) : next())),
   };
   const { messages, ...others } = own;
   const agent = lease.checkpoint ? Agent.restore(lease.checkpoint, others) : new Agent(own);
   agent.subscribe((event) => {
-    const kind = event.type === "subagent_event" ? event.event.type : event.type;
-    if (PIECES.has(kind) || !lease.isHeld) return;
+    if (!drafts.isChange(event) || !lease.isHeld) return;
     // Nobody waits for this one; the tools and the end of the run wait for theirs.
-    const saved = stored();
+    const saved = change();
     if (event.type === "agent_end") return saved;
     saved.catch((error) => {
       if (lease.isHeld) complain(`turnwheel/stores/node: \`${lease.id}\` could not be stored`, error);
     });
   }, { keep: true });
-  lease.beforeRelease?.(() => next ?? current);
-  const stop = () => agent.abort(lease.signal.reason?.message ?? "the lease is lost");
+  const stop = () => agent.abort(lease.signal.reason?.message ?? "the agent was given back");
+  lease.hold({ pause: () => gate.close(), stored: () => next ?? current, stop });
   if (lease.signal.aborted) stop();
   else lease.signal.addEventListener("abort", stop, { once: true });
   return agent;
