@@ -31,6 +31,8 @@ class Fleet {
   #seats = new Map();
   /** Agents that are being claimed. @type {Map<string, Promise<Seat | undefined>>} */
   #claims = new Map();
+  /** Agents that are being given back. @type {Map<string, Promise<void>>} */
+  #returns = new Map();
   /** Runs that could not go on here: until when they are left to others, and how often they failed. @type {Map<string, { until: number, times: number }>} */
   #shunned = new Map();
   #counts = { claimed: 0, takenOver: 0, handedOver: 0, lost: 0, passedOn: 0 };
@@ -104,6 +106,7 @@ class Fleet {
 
   /** @param {string} id @returns {Promise<Seat | undefined>} */
   async #claim(id) {
+    await this.#returns.get(id);
     const lease = await this.#store.claim(id);
     if (!lease) return;
     this.#counts.claimed += 1;
@@ -145,16 +148,15 @@ class Fleet {
     seat.handler?.[DISPOSE]();
   }
 
-  /** @param {string} id @param {Seat} seat */
-  async #giveBack(id, seat) {
-    try {
-      await seat.lease.release();
-    } catch (error) {
-      this.#options.onError(error, id);
-    } finally {
+  /** @param {string} id @param {Seat} seat @param {() => Promise<void>} [how] */
+  #giveBack(id, seat, how = () => seat.lease.release()) {
+    const done = how().catch((error) => this.#options.onError(error, id)).finally(() => {
       if (this.#seats.get(id) === seat) this.#seats.delete(id);
       seat.handler?.[DISPOSE]();
-    }
+      this.#returns.delete(id);
+    });
+    this.#returns.set(id, done);
+    return done;
   }
 
   #giveBackIdle() {
@@ -192,17 +194,7 @@ class Fleet {
   async #leave(options) {
     for (const timer of this.#timers) clearTimeout(timer);
     await Promise.allSettled(this.#claims.values());
-    await Promise.all([...this.#seats].map(async ([id, seat]) => {
-      try {
-        await seat.lease.handOver(options);
-        this.#counts.handedOver += 1;
-      } catch (error) {
-        this.#options.onError(error, id);
-      } finally {
-        this.#seats.delete(id);
-        seat.handler?.[DISPOSE]();
-      }
-    }));
+    await Promise.all([...this.#seats].map(([id, seat]) => this.#giveBack(id, seat, () => seat.lease.handOver(options).then(() => void this.#counts.handedOver++))));
   }
 
   [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
