@@ -81,8 +81,8 @@ export async function besiege({ folder, store, node = process.execPath, seconds,
     const lines = (await readFile(log, "utf8")).split("\n").filter(Boolean).map((line) => JSON.parse(line));
     const counts = { ...judge(lines), ...done, "runs begun": stories.reduce((sum, { begun }) => sum + begun, 0), "runs ended": stories.flatMap(({ ended }) => ended).length };
     const endings = stories.flatMap(({ ended }) => ended).filter((end) => end !== "completed");
-    assert.deepEqual(endings, [], `runs that did not complete\n${said}`);
-    assert.equal(isLate, false, `runs have not ended: ${JSON.stringify(counts)}\n${said}`);
+    assert.deepEqual(endings, [], `runs that did not complete: ${endings.join("\n")}\n${said.slice(-3_000)}`);
+    assert.equal(isLate, false, `runs have not ended: ${JSON.stringify(counts)}\n${said.slice(-3_000)}`);
     let events = 0;
     for (const story of stories) events += await story.check();
     return { ...counts, "events that every page heard": events };

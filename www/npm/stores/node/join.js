@@ -2,7 +2,7 @@
 // One process of a fleet: it has the agents that somebody asks for or that have something to do, gives back those that
 // sleep, goes on with the runs of processes that are gone, and hands over what it has when it has to go itself.
 
-import { complain, kindOf, misuse } from "../../shared.js";
+import { complain, kindOf, misuse, textOf } from "../../shared.js";
 
 /** @import { FleetCounts, FleetOptions, FleetStore, Lease, OpenAgent } from "../../stores-node.js" */
 /** An agent that is open here. @typedef {OpenAgent & { lease: Lease, requests: number, usedAt: number }} Seat */
@@ -44,7 +44,7 @@ class Fleet {
 
   /** @param {FleetStore} store @param {FleetOptions} options */
   constructor(store, options) {
-    const { agents = AGENTS, idleMs = IDLE_MS, takeoverMs = TAKEOVER_MS, onError = (error, id) => complain(`turnwheel/stores/node: \`${id}\``, error) } = options;
+    const { agents = AGENTS, idleMs = IDLE_MS, takeoverMs = TAKEOVER_MS, onError = (error, id) => complain(`turnwheel/stores/node: \`${id}\``, textOf(error)) } = options;
     this.#store = store;
     this.#options = { ...options, agents, idleMs, onError };
     this.#every(Math.min(idleMs / 4, 5_000), () => this.#giveBackIdle());

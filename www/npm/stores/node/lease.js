@@ -221,7 +221,7 @@ export class Lease {
       else this.#lose();
     } catch (error) {
       // The next one may be good; if none is, the time runs out.
-      if (!this.signal.aborted) complain(`turnwheel/stores/node: the lease of \`${this.id}\` could not be renewed`, error);
+      if (!this.signal.aborted) complain(`turnwheel/stores/node: the lease of \`${this.id}\` could not be renewed`, textOf(error));
     }
   }
 

@@ -2,7 +2,7 @@
 // An agent that belongs to a lease: restored from it, stored by it, stopped when it is lost.
 
 import { Agent } from "../../core.js";
-import { complain, kindOf, misuse } from "../../shared.js";
+import { complain, kindOf, misuse, textOf } from "../../shared.js";
 import { Drafts } from "./drafts.js";
 import { Gate } from "./gate.js";
 
@@ -69,7 +69,7 @@ export function openAgent(given, options) {
     const saved = change();
     if (event.type === "agent_end") return saved;
     saved.catch((error) => {
-      if (lease.isHeld) complain(`turnwheel/stores/node: \`${lease.id}\` could not be stored`, error);
+      if (lease.isHeld) complain(`turnwheel/stores/node: \`${lease.id}\` could not be stored`, textOf(error));
     });
   }, { keep: true });
   const stop = () => agent.abort(lease.signal.reason?.message ?? "the agent was given back");
