@@ -10,7 +10,7 @@ import { fleetStore } from "./fleet.js";
 /** @import { Change } from "./lease.js" */
 /** @import { LogChange } from "./log.js" */
 /** A row of a log: the number of its last entry, whether it has commands, and its entries. @typedef {[number, boolean, string]} Row */
-/** @typedef {{ until: number, owner: string, running: boolean }} Terms */
+/** `start` is where the numbers of events begin. @typedef {{ until: number, owner: string, running: boolean, start: number }} Terms */
 
 /** How many claims that stored nothing may follow each other. */
 const MAX_EMPTY_CLAIMS = 1_000;
@@ -32,14 +32,14 @@ const fs = () => import("node:fs/promises");
  * @property {string} messages the name of the file with the messages
  * @property {number} bytes of that
  * @property {number} count of the messages
- * @property {{ first: number, last: number, bytes: number }} log
+ * @property {{ first: number, last: number, bytes: number } | undefined} log
  * @property {string} events the name of the file with the log
  * @property {number} eventBytes
  */
 /** What this process holds: also where each message begins in its file, and which rows its log has. @typedef {Record & { offsets: number[], rows: number[] }} Held */
 /** @typedef {{ fence: number, record: Record, messages: string[] }} Found */
 /** @type {Record} */
-const NOTHING = { state: undefined, running: false, messages: "messages-0.jsonl", bytes: 0, count: 0, log: { first: 0, last: 0, bytes: 0 }, events: "events-0.jsonl", eventBytes: 0 };
+const NOTHING = { state: undefined, running: false, messages: "messages-0.jsonl", bytes: 0, count: 0, log: undefined, events: "events-0.jsonl", eventBytes: 0 };
 
 class FileShelf {
   place = "files";
@@ -67,10 +67,12 @@ class FileShelf {
     }
     // Read after the folder was made: whoever stores something in the one before later than now learns that it is lost.
     const { record, messages, fence: of } = await this.#latest(id, before);
-    await this.#setTerms(id, fence, { until: Date.now() + ttlMs, owner, running: record.running });
+    const start = (await this.#terms(id, before))?.start ?? Date.now() * 1000;
+    await this.#setTerms(id, fence, { until: Date.now() + ttlMs, owner, running: record.running, start });
     const rows = await this.#rows(id, of, record);
-    const commands = rows.filter(([at, hasCommands]) => hasCommands && at > record.log.first).map(([, , json]) => json);
-    return { fence, state: record.state, messages, ...record.log, commands };
+    const commands = rows.filter(([at, hasCommands]) => hasCommands && at > (record.log?.first ?? 0)).map(([, , json]) => json);
+    const log = record.log ?? { first: start, last: start, bytes: 0 };
+    return { fence, state: record.state, messages, ...log, commands };
   }
 
   /** @param {string} id @param {number} fence @param {number} ttlMs @param {Change} change */

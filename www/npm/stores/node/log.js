@@ -5,8 +5,9 @@
 
 /** @import { EventLogEntry } from "../../server.js" */
 /**
- * What is known of a log when its agent is claimed: the events above `first` up to `last` are kept. `commands` are those
- * entries that a later instance must know.
+ * What is known of a log when its agent is claimed: the events above `first` up to `last` are kept. Of an agent that is new both
+ * are the same number, above all those of an agent with its id that was deleted. `commands` are those entries that a later
+ * instance must know.
  * @typedef {{ first: number, last: number, bytes: number, commands: EventLogEntry[] }} KeptLog
  */
 /** What a write says of the log: where it is now, and what is new. @typedef {{ first: number, last: number, bytes: number, rows: LogRow[] }} LogChange */
@@ -36,10 +37,8 @@ export class LeaseLog {
   /** @param {KeptLog} kept @param {(after: number, limit: number) => Promise<EventLogEntry[]>} read what is stored */
   constructor(kept, read) {
     this.#kept = kept;
-    // No number is used twice, also if an agent was deleted and there is another one with its id.
-    const last = kept.last || Date.now() * 1000;
-    this.#first = kept.last === 0 ? last : kept.first;
-    this.#before = this.#stored = last;
+    this.#first = kept.first;
+    this.#before = this.#stored = kept.last;
     this.#bytes = kept.bytes;
     this.#read = read;
     /** Stores what is new. @type {() => Promise<void>} */

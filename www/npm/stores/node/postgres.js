@@ -7,6 +7,8 @@ import { fleetStore } from "./fleet.js";
 /** @import { PoolLike, StoreOptions } from "../../stores-node.js" */
 /** @import { Shelf } from "./lease.js" */
 
+/** Where the numbers of events begin: by the time, in microseconds. */
+const START = "floor(extract(epoch FROM now()) * 1000000)::bigint";
 const COUNT = " SELECT count(*)::int AS n FROM held";
 const TTL = "clock_timestamp() + $3 * interval '1 millisecond'";
 
@@ -40,7 +42,7 @@ function shelfOf(pool, table) {
   return {
     place: "PostgreSQL",
     async claim(id, owner, ttlMs) {
-      const [row] = await query(`INSERT INTO ${table} AS a (id, owner, until, fence) VALUES ($1, $2, ${TTL}, 1)
+      const [row] = await query(`INSERT INTO ${table} AS a (id, owner, until, fence, first_event, last_event) VALUES ($1, $2, ${TTL}, 1, ${START}, ${START})
         ON CONFLICT (id) DO UPDATE SET fence = a.fence + 1, owner = excluded.owner, until = excluded.until WHERE a.until IS NULL OR a.until <= clock_timestamp()
         RETURNING fence, state, count, first_event, last_event, log_bytes`, id, owner, ttlMs);
       if (!row) return;
@@ -75,7 +77,7 @@ function shelfOf(pool, table) {
 /** @param {PoolLike} pool @param {string} table */
 async function create(pool, table) {
   const statements = [
-    `CREATE TABLE IF NOT EXISTS ${table} (id text PRIMARY KEY, fence bigint NOT NULL, owner text, until timestamptz, state text, running boolean NOT NULL DEFAULT false, count integer NOT NULL DEFAULT 0, first_event bigint NOT NULL DEFAULT 0, last_event bigint NOT NULL DEFAULT 0, log_bytes bigint NOT NULL DEFAULT 0)`,
+    `CREATE TABLE IF NOT EXISTS ${table} (id text PRIMARY KEY, fence bigint NOT NULL, owner text, until timestamptz, state text, running boolean NOT NULL DEFAULT false, count integer NOT NULL DEFAULT 0, first_event bigint NOT NULL, last_event bigint NOT NULL, log_bytes bigint NOT NULL DEFAULT 0)`,
     `CREATE TABLE IF NOT EXISTS ${table}_messages (id text, at integer, json text NOT NULL, PRIMARY KEY (id, at))`,
     `CREATE TABLE IF NOT EXISTS ${table}_events (id text, at bigint, json text NOT NULL, has_commands boolean NOT NULL, PRIMARY KEY (id, at))`,
     // What the process that takes over reads at once, and which agents have to be taken over.

@@ -8,6 +8,8 @@ import { fleetStore } from "./fleet.js";
 /** @import { Shelf } from "./lease.js" */
 
 const NOW = "(unixepoch('subsec') * 1000)";
+/** Where the numbers of events begin: by the time, in microseconds. */
+const START = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
 
 /** @param {string | DatabaseLike} file @param {StoreOptions} [options] */
 export function sqliteStore(file, options) {
@@ -32,7 +34,7 @@ function checked(given) {
 function shelfOf(database) {
   // A process that writes holds the others up for some microseconds; a killed one leaves no lock.
   database.exec("PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL");
-  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents (id TEXT PRIMARY KEY, fence INTEGER NOT NULL, owner TEXT, until REAL, state TEXT, running INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0, first_event INTEGER NOT NULL DEFAULT 0, last_event INTEGER NOT NULL DEFAULT 0, log_bytes INTEGER NOT NULL DEFAULT 0)");
+  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents (id TEXT PRIMARY KEY, fence INTEGER NOT NULL, owner TEXT, until REAL, state TEXT, running INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0, first_event INTEGER NOT NULL, last_event INTEGER NOT NULL, log_bytes INTEGER NOT NULL DEFAULT 0)");
   database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_messages (id TEXT, at INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
   database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_events (id TEXT, at INTEGER, json TEXT NOT NULL, has_commands INTEGER NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
   // What the process that takes over reads at once, and which agents have to be taken over.
@@ -60,7 +62,7 @@ function shelfOf(database) {
   return {
     place: "SQLite",
     claim: async (id, owner, ttlMs) => together(() => {
-      const [row] = all(`INSERT INTO turnwheel_agents (id, owner, until, fence) VALUES (?, ?, ${NOW} + ?, 1)
+      const [row] = all(`INSERT INTO turnwheel_agents (id, owner, until, fence, first_event, last_event) VALUES (?, ?, ${NOW} + ?, 1, ${START}, ${START})
         ON CONFLICT (id) DO UPDATE SET fence = fence + 1, owner = excluded.owner, until = excluded.until WHERE until IS NULL OR until <= ${NOW}
         RETURNING fence, state, count, first_event, last_event, log_bytes`, id, owner, ttlMs);
       const commands = row && all("SELECT json FROM turnwheel_agents_events WHERE id = ? AND at > ? AND has_commands = 1 ORDER BY at", id, row.first_event).map(({ json }) => json);
