@@ -67,9 +67,10 @@ export interface Lease extends AsyncDisposable {
   /** Gives the agent back at once, so that another process need not wait. A run in progress stops here. */
   release(): Promise<void>;
   /**
-   * Gives the agent back in the middle of a run, for another process to go on with. From now on no tool and no call of a model
-   * begins; those that have begun may end, for `graceMs` at most (default 10,000). What is still on then is cut off: a tool runs
-   * again elsewhere if it is `idempotent`, and otherwise its result says that it was interrupted.
+   * Gives the agent back in the middle of a run, for another process to go on with. From now on no model is called; an answer
+   * that has begun may end, and so may the tools that it asks for, for `graceMs` at most (default 10,000). What is still on then is
+   * cut off: an answer is requested again elsewhere, a tool runs again if it is `idempotent`, and otherwise its result says that it
+   * was interrupted.
    */
   handOver(options?: { graceMs?: number }): Promise<void>;
 }

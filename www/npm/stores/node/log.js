@@ -72,6 +72,7 @@ export class LeaseLog {
 
   /** @param {number} after @param {number} limit @returns {EventLogEntry[] | Promise<EventLogEntry[]>} */
   read(after, limit) {
+    if (after < this.#first) return [];
     if (after >= this.#before) return this.#tail.slice(after - this.#before, after - this.#before + limit);
     return this.#read(after, limit).then((found) => {
       // What was trimmed meanwhile leaves a gap: whoever asked begins anew.

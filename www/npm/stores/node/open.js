@@ -52,12 +52,12 @@ export function openAgent(given, options) {
   const own = {
     ...options,
     /** A tool starts only when its announcement is stored, and the lease still holds. @param {WrappedToolCall} call @param {(more?: object) => Promise<unknown>} next */
-    async wrapTool(call, next) {
+    wrapTool: (call, next) => gate.enter([...call.path, call.callId], async () => {
       await change();
       if (!lease.isHeld) throw lease.signal.reason;
       const run = (/** @type {object | undefined} */ more) => next({ fence, ...more });
-      return gate.pass([...call.path, call.callId], call.signal, () => (wrapTool ? wrapTool(call, run) : run(undefined)));
-    },
+      return wrapTool ? wrapTool(call, run) : run(undefined);
+    }),
     /** @param {WrappedModelCall} call @param {() => Promise<any>} next */
     wrapModel: (call, next) => gate.pass([...call.path, "model"], call.signal, () => (wrapModel ? wrapModel(call, next) : next())),
   };
@@ -67,9 +67,10 @@ export function openAgent(given, options) {
     if (!drafts.isChange(event) || !lease.isHeld) return;
     // Nobody waits for this one; the tools and the end of the run wait for theirs.
     const saved = change();
-    if (event.type === "agent_end") return saved;
-    saved.catch((error) => {
-      if (lease.isHeld) complain(`turnwheel/stores/node: \`${lease.id}\` could not be stored`, textOf(error));
+    return saved.catch((error) => {
+      if (!lease.isHeld) return;
+      if (event.type === "agent_end") throw error;
+      complain(`turnwheel/stores/node: \`${lease.id}\` could not be stored`, textOf(error));
     });
   }, { keep: true });
   const stop = () => agent.abort(lease.signal.reason?.message ?? "the agent was given back");
