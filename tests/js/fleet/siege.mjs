@@ -99,12 +99,14 @@ export function judge(lines) {
   const newest = new Map();
   /** Calls of the tool that may run once. @type {Map<string, number>} */
   const paid = new Map();
-  let [claims, again, tools, without] = [0, 0, 0, 0];
+  /** A process that was stopped may write its claim down late. @type {Set<string>} */
+  const claims = new Set();
+  let [again, tools, without] = [0, 0, 0];
   for (const { type, id, fence, isHeld, name, callId } of lines) {
     const before = newest.get(id) ?? 0;
     if (type === "claim") {
-      claims += 1;
-      if (fence <= before) again += 1;
+      if (claims.has(`${id} ${fence}`)) again += 1;
+      claims.add(`${id} ${fence}`);
       newest.set(id, Math.max(before, fence));
     }
     if (type !== "tool") continue;
@@ -112,7 +114,7 @@ export function judge(lines) {
     if (!isHeld || fence !== before) without += 1;
     if (name === "pay") paid.set(`${id} ${callId}`, (paid.get(`${id} ${callId}`) ?? 0) + 1);
   }
-  return { claims, "same fence twice": again, "tools begun": tools, "begun without a lease": without, "paid twice": [...paid.values()].filter((times) => times > 1).length };
+  return { claims: claims.size + again, "same fence twice": again, "tools begun": tools, "begun without a lease": without, "paid twice": [...paid.values()].filter((times) => times > 1).length };
 }
 
 /** What must be 0. */

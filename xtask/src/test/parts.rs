@@ -137,6 +137,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "lives", files: "tests/e2e/lives.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "fleet", files: "tests/e2e/fleet.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "soak", files: "tests/soak/run.mjs", needs: Need::Package, count: Count::Ours,
         command: &["node", "FILES", "--minutes", "10"] },
     Part { name: "model", files: "tests/e2e/model.mjs", needs: Need::Package, count: Count::Peer,

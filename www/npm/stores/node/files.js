@@ -45,6 +45,8 @@ class FileShelf {
   place = "files";
   /** By claim. @type {Map<string, Held>} */
   #held = new Map();
+  /** What was there when it was claimed, until something is stored. @type {Map<string, Found & { rows: Row[] }>} */
+  #claimed = new Map();
   #root;
 
   /** @param {string} root */
@@ -65,11 +67,18 @@ class FileShelf {
       if (/** @type {any} */ (error)?.code === "EEXIST") return;
       throw error;
     }
+    // Whoever was stopped for long may have made a folder that was there before, and was removed since.
+    if ((await this.#newest(id)) !== fence) {
+      await (await fs()).rm(`${this.#folderOf(id)}/${fence}`, { recursive: true, force: true });
+      return;
+    }
     // Read after the folder was made: whoever stores something in the one before later than now learns that it is lost.
-    const { record, messages, fence: of } = await this.#latest(id, before);
+    const found = await this.#latest(id, before);
+    const { record, messages } = found;
     const start = (await this.#terms(id, before))?.start ?? Date.now() * 1000;
     await this.#setTerms(id, fence, { until: Date.now() + ttlMs, owner, running: record.running, start });
-    const rows = await this.#rows(id, of, record);
+    const rows = await this.#rows(id, found.fence, record);
+    this.#claimed.set(`${fence} ${id}`, { ...found, rows });
     const commands = rows.filter(([at, hasCommands]) => hasCommands && at > (record.log?.first ?? 0)).map(([, , json]) => json);
     const log = record.log ?? { first: start, last: start, bytes: 0 };
     return { fence, state: record.state, messages, ...log, commands };
@@ -90,8 +99,9 @@ class FileShelf {
       if (change.log) await this.#tell(id, fence, held, change.log);
       const { offsets, rows, ...record } = held;
       await write(this.#file(id, fence, "state.json"), JSON.stringify(record));
-      await this.#setTerms(id, fence, { until: Date.now() + ttlMs, running: held.running });
       this.#held.set(`${fence} ${id}`, held);
+      this.#claimed.delete(`${fence} ${id}`);
+      await this.#setTerms(id, fence, { until: Date.now() + ttlMs, running: held.running });
       if (!known) await this.#forgetBefore(id, fence);
       // The one before stays: who claims the agent right now may be reading it.
       for (const name of [held.messages, held.events]) await rm(this.#file(id, fence, follow(name, -2)), { force: true });
@@ -118,10 +128,9 @@ class FileShelf {
   /** The first time all is written: what an earlier claim stored is in its own folder. @param {string} id @param {number} fence @returns {Promise<Held>} */
   async #begin(id, fence) {
     const { writeFile } = await fs();
-    const { record, messages, fence: before } = await this.#latest(id, fence - 1);
+    const { record, messages, rows } = this.#claimed.get(`${fence} ${id}`) ?? { record: NOTHING, messages: [], rows: [] };
     const [offsets, ends] = [[0], [0]];
     await writeFile(this.#file(id, fence, record.messages), linesOf(messages, offsets));
-    const rows = await this.#rows(id, before, record);
     await writeFile(this.#file(id, fence, record.events), linesOf(rows.map((row) => JSON.stringify(row)), ends));
     return { ...record, offsets, bytes: offsets.at(-1) ?? 0, eventBytes: ends.at(-1) ?? 0, rows: rows.map(([at]) => at) };
   }
@@ -159,8 +168,8 @@ class FileShelf {
   /** @param {string} id @param {number} fence @param {number} after @param {number} limit */
   async events(id, fence, after, limit) {
     const held = this.#held.get(`${fence} ${id}`);
-    const { record, fence: of } = held ? { record: held, fence } : await this.#latest(id, fence - 1);
-    return (await this.#rows(id, of, record)).filter(([at]) => at > after).slice(0, limit).map(([, , json]) => json);
+    const rows = held ? await this.#rows(id, fence, held) : (this.#claimed.get(`${fence} ${id}`)?.rows ?? []);
+    return rows.filter(([at]) => at > after).slice(0, limit).map(([, , json]) => json);
   }
 
   /** @param {string} id @param {number} fence @param {number} ttlMs */
@@ -171,6 +180,7 @@ class FileShelf {
   /** @param {string} id @param {number} fence */
   release(id, fence) {
     this.#held.delete(`${fence} ${id}`);
+    this.#claimed.delete(`${fence} ${id}`);
     return this.#asHolder(id, fence, () => this.#setTerms(id, fence, { until: 0 }));
   }
 
