@@ -91,6 +91,19 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       assert.deepEqual([status, headers.get("retry-after")], [503, "1"]);
     });
 
+    await t.test("whoever has lost the lease and does not know it shows nobody what was", async () => {
+      const lease = await one.claim("unaware");
+      if (!lease) throw new Error("taken");
+      const handler = agentHandler(openAgent(lease, { model: scripted([]) }), { events: lease.events });
+      assert.equal((await handler(new Request("http://localhost/state"))).status, 200);
+      await two.delete("unaware");
+      assert.equal(lease.isHeld, true, "by its own clock");
+      const stream = (await handler(new Request("http://localhost/events"))).body?.getReader();
+      await assert.rejects(Promise.resolve(stream?.read()), { code: "lost_lease" });
+      assert.equal((await handler(new Request("http://localhost/state"))).status, 503);
+      assert.equal(lease.isHeld, false);
+    });
+
     await t.test("tools know their fence, those of sub-agents too; with seals the events are sealed", async () => {
       const key = new Uint8Array(32).map((_, i) => i * 5 + 3);
       const sealing = await open({ seal: { key } });

@@ -134,6 +134,8 @@ export interface EventLog {
   commands?(): EventLogEntry[];
   /** Resolves when everything appended is stored safely; no listener receives it before. */
   sync?(): Promise<void>;
+  /** Rejects if another instance has taken the agent over; asked before the agent's state is told. */
+  verify?(): Promise<void>;
 }
 
 /**

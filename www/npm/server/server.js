@@ -127,6 +127,7 @@ class AgentServer {
     const { messages, isRunning, usage } = this.agent;
     const questions = questionsOf(this.agent);
     await this.log.sync?.();
+    await this.log.verify?.();
     return json({ messages, ...questions, isRunning, usage, ...(isRunning && { runId: this.commands.currentRunId }), lastEventId: String(this.log.last) });
   }
 }

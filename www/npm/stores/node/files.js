@@ -75,13 +75,24 @@ class FileShelf {
     // Read after the folder was made: whoever stores something in the one before later than now learns that it is lost.
     const found = await this.#latest(id, before);
     const { record, messages } = found;
-    const start = (await this.#terms(id, before))?.start ?? Date.now() * 1000;
+    const start = await this.#start(id, before);
     await this.#setTerms(id, fence, { until: Date.now() + ttlMs, owner, running: record.running, start });
     const rows = await this.#rows(id, found.fence, record);
     this.#claimed.set(`${fence} ${id}`, { ...found, rows });
     const commands = rows.filter(([at, hasCommands]) => hasCommands && at > (record.log?.first ?? 0)).map(([, , json]) => json);
     const log = record.log ?? { first: start, last: start, bytes: 0 };
+    // A later claim may have removed what was being read.
+    if ((await this.#newest(id)) !== fence) return;
     return { fence, state: record.state, messages, ...log, commands };
+  }
+
+  /** Where the numbers of events begin, as the first claim said. One that was killed may have said nothing. @param {string} id @param {number} before */
+  async #start(id, before) {
+    for (let at = before; at > 0 && at > before - MAX_EMPTY_CLAIMS; at--) {
+      const terms = await this.#terms(id, at);
+      if (terms) return terms.start;
+    }
+    return Date.now() * 1000;
   }
 
   /** @param {string} id @param {number} fence @param {number} ttlMs @param {Change} change */

@@ -92,6 +92,7 @@ export class Lease {
     this.signal = this.#controller.signal;
     this.events = new LeaseLog({ first, last, bytes, commands }, (after, limit) => this.#events(after, limit));
     this.events.store = () => this.#write();
+    this.events.verify = () => this.#verify();
     this.events.checkHeld = () => {
       if (!this.isHeld) throw lostLease(id, fence);
     };
@@ -212,6 +213,15 @@ export class Lease {
   async #sealRow({ json }, sealing) {
     const sealed = await seal(/** @type {any} */ ({ messages: [], events: json }), sealing.key, { context: `${contextOf(sealing, this.id)}#events` });
     return JSON.stringify(sealed);
+  }
+
+  /** Asks the store: the clock of a machine that was suspended does not know of that time. */
+  async #verify() {
+    this.events.checkHeld();
+    const since = performance.now();
+    const { shelf, ttlMs } = this.#terms;
+    if (!(await attempt(shelf, "renewed in", this.id, () => shelf.renew(this.id, this.fence, ttlMs)))) throw this.#lose();
+    this.#prolong(since);
   }
 
   async #renew() {

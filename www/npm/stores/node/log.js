@@ -43,8 +43,10 @@ export class LeaseLog {
     this.#read = read;
     /** Stores what is new. @type {() => Promise<void>} */
     this.store = async () => {};
-    /** Throws if the lease is lost. */
+    /** Rejects if the lease is lost, by the clock of this process. */
     this.checkHeld = () => {};
+    /** Rejects if it is lost by what the store says. @type {() => Promise<void>} */
+    this.verify = async () => {};
     /** Whether something is new that changes the agent: it is stored together with a checkpoint. */
     this.needsCheckpoint = false;
   }
