@@ -13,14 +13,16 @@ const text = (role, i) => ({ role, content: [{ type: 'text', text: `Message ${i}
 const talk = (count) => Array.from({ length: count }, (_, i) => text('user', i));
 const checkpointOf = (count) => new Agent({ model: scripted([]), messages: talk(count) }).checkpoint();
 
+/** Who waits until the tool of an agent has begun: its announcement is stored then. */
+const begun = new Map();
 /** An agent whose run waits in a tool for ever, with the handler that a page would listen to. */
 const open = (lease) => {
-  const wait = tool({ name: 'wait', description: 'Waits', parameters: { type: 'object' }, idempotent: true, execute: (_, { signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))) });
+  const wait = tool({ name: 'wait', description: 'Waits', parameters: { type: 'object' }, idempotent: true, execute: (_, { signal }) => new Promise((_, reject) => (begun.get(lease.id)?.(), signal.addEventListener('abort', () => reject(signal.reason)))) });
   const agent = openAgent(lease, { model: scripted([{ text: 'Waiting. ', toolCalls: [{ toolName: 'wait' }] }]), tools: [wait] });
   return { agent, handler: agentHandler(agent, { events: lease.events }) };
 };
 const waiting = (fleet, id) => fleet.open(id).then(({ agent }) => new Promise((resolve) => {
-  agent.subscribe(({ type }) => void (type === 'tool_execution_start' && resolve()));
+  begun.set(id, resolve);
   agent.prompt(text('user', 1));
 }));
 
