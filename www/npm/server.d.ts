@@ -27,7 +27,11 @@ export function agentHandler(agent: Agent, options?: AgentHandlerOptions): Agent
  * const handler: AgentHandler = agentHandler(agent);
  * const response = await handler(new Request("http://localhost/agent/state"));
  */
-export interface AgentHandler extends Disposable { (request: Request): Promise<Response> }
+export interface AgentHandler extends Disposable {
+  (request: Request): Promise<Response>;
+  /** How many event streams are open. */
+  readonly listeners: number;
+}
 
 /**
  * The commands: the first two by GET, the others by POST.
@@ -96,7 +100,7 @@ export interface AgentHandlerOptions {
     /** How many bytes they may have, a character counting as two. Default 16,000,000. */
     logBytes?: number;
   };
-  /** Where events are kept. Default: in memory. */
+  /** Where events are kept. Default: in memory. With `lease.events` of turnwheel/stores/node, the next process goes on with them. */
   events?: EventLog;
   /** Called in the same task as a command, before it is answered, so that its changes can be stored. */
   commit?(command: AgentCommand): void | Promise<void>;
@@ -133,6 +137,8 @@ export interface EventLog {
   commands?(): EventLogEntry[];
   /** Resolves when everything appended is stored safely; no listener receives it before. */
   sync?(): Promise<void>;
+  /** Rejects if another instance has taken the agent over; asked before the agent's state is told. */
+  verify?(): Promise<void>;
 }
 
 /**

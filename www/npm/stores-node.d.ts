@@ -1,7 +1,6 @@
 import type { Agent, AgentOptions, Checkpoint } from "./index.js";
-import type { Lease, LeaseStore, SealKey } from "./stores.js";
-
-export type { Lease } from "./stores.js";
+import type { AgentHandler, EventLog } from "./server.js";
+import type { CheckpointStore, SealKey } from "./stores.js";
 
 /**
  * The part of a pool of PostgreSQL connections that is used: `pg`, `postgres` with a wrapper, PGlite, …
@@ -38,13 +37,53 @@ export interface StoreOptions {
 }
 
 /**
+ * An agent that belongs to this process for a while. It is renewed until it is released.
+ *
+ * @example
+ * await using lease: Lease | undefined = await store.claim("chat-7");
+ * if (!lease) return new Response(await store.owner("chat-7"), { status: 409 });
+ */
+export interface Lease extends AsyncDisposable {
+  readonly id: string;
+  /** Higher with every claim of this id: give it to servers that can check that they are not told something old. */
+  readonly fence: number;
+  /** What was stored when it was claimed. */
+  readonly checkpoint?: Checkpoint | undefined;
+  /** Whether a run was in progress then: it has to go on. */
+  readonly wasRunning: boolean;
+  /** Aborted when the lease is lost: before its time is over, by the clock of this process. */
+  readonly signal: AbortSignal;
+  readonly isHeld: boolean;
+  /**
+   * The events of the agent, for `agentHandler(agent, { events: lease.events })`: stored together with the checkpoints that
+   * belong to them, before a listener hears of them. Whoever has the agent next goes on with the next number.
+   */
+  readonly events: EventLog;
+  /**
+   * Stores a checkpoint and the events so far, and renews the lease. What fails is tried again while the lease holds. Rejects
+   * with the code `lost_lease` if another process may have the agent.
+   */
+  save(checkpoint: Checkpoint): Promise<void>;
+  /** Gives the agent back at once, so that another process need not wait. A run in progress stops here. */
+  release(): Promise<void>;
+  /**
+   * Gives the agent back in the middle of a run, for another process to go on with. From now on no model is called; an answer
+   * that has begun may end, and so may the tools that it asks for, for `graceMs` at most (default 10,000). What is still on then is
+   * cut off: an answer is requested again elsewhere, a tool runs again if it is `idempotent`, and otherwise its result says that it
+   * was interrupted.
+   */
+  handOver(options?: { graceMs?: number }): Promise<void>;
+}
+
+/**
  * A store that several processes share. `save` without a lease claims, stores and releases.
  *
  * @example
  * const store: FleetStore = sqliteStore("agents.db");
  * for (const id of await store.abandoned()) resume(await store.claim(id));
  */
-export interface FleetStore extends LeaseStore {
+export interface FleetStore extends CheckpointStore {
+  /** Takes the agent, whether anything is stored of it or not. `undefined` if another process has it, and still has it after `waitMs`. */
   claim(id: string, options?: { ttlMs?: number; waitMs?: number }): Promise<Lease | undefined>;
   /** Agents with a run in progress that no process has: theirs was killed, or gave them back in the middle. Default: 100 at most. */
   abandoned(limit?: number): Promise<string[]>;
@@ -80,10 +119,95 @@ export function fileStore(folder: string, options?: StoreOptions): FleetStore;
 
 /**
  * The agent of a lease: restored from it, or new. Every step is stored, a tool starts only when its announcement is, and a lost
- * lease stops the run. `agent.canContinue` says whether a run was in progress.
+ * lease stops the run. `lease.wasRunning` says whether a run was in progress. Tools have the `fence` in their context.
  *
  * @example
  * const agent = openAgent(lease, { model, tools });
- * if (agent.canContinue) await agent.continue();
+ * if (lease.wasRunning) await agent.continue();
  */
 export function openAgent(lease: Lease, options: AgentOptions): Agent;
+
+/**
+ * Joins a fleet: from now on this process claims agents when somebody asks for them, keeps those that have something to do, and
+ * goes on with runs whose process is gone.
+ *
+ * @example
+ * const fleet = joinFleet(store, {
+ *   open(lease) {
+ *     const agent = openAgent(lease, { model, tools });
+ *     return { agent, handler: agentHandler(agent, { events: lease.events, authorize }) };
+ *   },
+ * });
+ * process.on("SIGTERM", () => fleet.handOver().then(() => process.exit()));
+ */
+export function joinFleet(store: FleetStore, options: FleetOptions): Fleet;
+
+/**
+ * What is open of an agent: itself, and what answers requests for it.
+ *
+ * @example
+ * const open: OpenAgent = { agent, handler: agentHandler(agent, { events: lease.events }) };
+ */
+export interface OpenAgent { agent: Agent; handler?: AgentHandler }
+
+/**
+ * Options of `joinFleet`.
+ *
+ * @example
+ * const options: FleetOptions = { open: (lease) => ({ agent: openAgent(lease, { model }) }), agents: 500 };
+ */
+export interface FleetOptions {
+  /** Opens an agent that was claimed. If a run was in progress, it goes on as soon as this has returned. */
+  open(lease: Lease): OpenAgent | Promise<OpenAgent>;
+  /** How many agents this process has at most; for more it answers 503. Default 1,000. */
+  agents?: number;
+  /** An agent without a run, listeners and requests is given back after so many milliseconds. Default 60,000. */
+  idleMs?: number;
+  /** How often runs are looked for whose process is gone, in milliseconds. Default 1,000; `Infinity`: never. */
+  takeoverMs?: number;
+  /** Hears what failed and nobody waits for. Default: the console. */
+  onError?(error: unknown, id: string): void;
+}
+
+/**
+ * What a process has of a fleet, in numbers; those with a past tense only grow.
+ *
+ * @example
+ * const { agents, running }: FleetCounts = fleet.counts();
+ */
+export interface FleetCounts {
+  /** How many agents it has at present, and how many of them have a run. */
+  agents: number;
+  running: number;
+  /** How many event streams are open. */
+  listeners: number;
+  claimed: number;
+  /** How many runs went on here that another process had begun. */
+  takenOver: number;
+  handedOver: number;
+  /** How many leases were lost. */
+  lost: number;
+  /** How many requests were for agents of other processes. */
+  passedOn: number;
+}
+
+/**
+ * One process of a fleet.
+ *
+ * @example
+ * const response = await fleet.answer("chat-7", request);
+ */
+export interface Fleet extends AsyncDisposable {
+  /**
+   * Answers a request for an agent, which is claimed if nobody has it. If another process has it, the answer is 409 and the header
+   * `turnwheel-owner` has its `owner`; 503 means that it cannot be had at present.
+   */
+  answer(id: string, request: Request): Promise<Response>;
+  /** Claims an agent, or gives the one that is open. `undefined` if another process has it, or if there is no room. */
+  open(id: string): Promise<OpenAgent | undefined>;
+  counts(): FleetCounts;
+  /** Whether it is handing over, or has: it claims nothing any more. */
+  readonly isLeaving: boolean;
+  /** Gives all agents back for others to go on with; see `handOver` of a lease. */
+  handOver(options?: { graceMs?: number }): Promise<void>;
+}

@@ -35,7 +35,10 @@ export function folder(t) {
 }
 
 /** A PostgreSQL of its own; returns its address. @param {{ after(end: () => void): void }} t */
-export async function postgres(t) {
+export const postgres = async (t) => (await postgresServer(t)).address;
+
+/** A PostgreSQL of its own, which can be restarted as if its machine had been switched off. @param {{ after(end: () => void): void }} t */
+export async function postgresServer(t) {
   /** @type {(() => void)[]} */
   const ends = [];
   t.after(() => ends.reverse().forEach((end) => end()));
@@ -52,13 +55,15 @@ export async function postgres(t) {
   };
   const port = await freePort();
   as("initdb", ["-D", data, "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8", "--no-locale"]);
-  as("pg_ctl", ["-D", data, "-w", "-l", join(data, "log"), "-o", `-p ${port} -k ${data} -c listen_addresses=127.0.0.1`, "start"]);
-  ends.push(() => as("pg_ctl", ["-D", data, "-m", "immediate", "stop"]));
-  return `postgres://postgres@127.0.0.1:${port}/postgres`;
+  const start = () => as("pg_ctl", ["-D", data, "-w", "-l", join(data, "log"), "-o", `-p ${port} -k ${data} -c listen_addresses=127.0.0.1 -c max_connections=200`, "start"]);
+  const stop = () => as("pg_ctl", ["-D", data, "-m", "immediate", "stop"]);
+  start();
+  ends.push(stop);
+  return { address: `postgres://postgres@127.0.0.1:${port}/postgres`, stop, start };
 }
 
 /** @returns {Promise<number>} */
-const freePort = () => new Promise((resolve) => {
+export const freePort = () => new Promise((resolve) => {
   const server = createServer().listen(0, "127.0.0.1", () => {
     const { port } = /** @type {any} */ (server.address());
     server.close(() => resolve(port));

@@ -12,8 +12,8 @@ import { jsonSchemaValidator, mcpTools } from "turnwheel/mcp";
 import type { McpClient, McpElicitation, McpElicitResult, McpPrompt, McpTool, McpTools, McpToolsOptions, McpTransport } from "turnwheel/mcp";
 import { RemoteAgent } from "turnwheel/remote";
 import { useAgent } from "turnwheel/react";
-import { fileStore, openAgent, postgresStore, sqliteStore } from "turnwheel/stores/node";
-import type { DatabaseLike, FleetStore, Lease, PoolLike, StoreOptions } from "turnwheel/stores/node";
+import { fileStore, joinFleet, openAgent, postgresStore, sqliteStore } from "turnwheel/stores/node";
+import type { DatabaseLike, Fleet, FleetCounts, FleetOptions, FleetStore, Lease, OpenAgent, PoolLike, StoreOptions } from "turnwheel/stores/node";
 import { expose, pageTools } from "turnwheel/webmcp";
 import type { ExposeOptions, PageAnnotations, PageTool, PageTools, PageToolsOptions } from "turnwheel/webmcp";
 import type { AgentCall, AgentLike, AgentView, QueuedInput, ShownMessage, StreamingMessage, UseAgentOptions } from "turnwheel/react";
@@ -111,6 +111,11 @@ export async function fleet(pool: PoolLike, database: DatabaseLike) {
   const agent: Agent = openAgent(lease, { model: scripted([]) });
   await lease.save(agent.checkpoint());
   const told: [string, number, boolean, boolean] = [lease.id, lease.fence, lease.signal.aborted, lease.isHeld];
-  await lease.release();
+  await lease.handOver({ graceMs: 5 });
+  const ours: FleetOptions = { open: (lease): OpenAgent => ({ agent: openAgent(lease, { model: scripted([]) }) }), agents: 5, idleMs: 5, takeoverMs: 5, onError() {} };
+  const joined: Fleet = joinFleet(postgresStore(pool), ours);
+  const counts: FleetCounts = joined.counts();
+  await joined.handOver();
+  told[2] = counts.agents > 0 && joined.isLeaving && lease.wasRunning && lease.events.last > 0;
   return [told, lease.checkpoint?.messages, await stores[0]?.abandoned(5)];
 }

@@ -10,14 +10,15 @@ import { misuse } from "../core.js";
 /**
  * Runs a tool inside `wrapTool`. Nothing starts once nobody wants the result any more.
  * @param {Driver} run @param {Slot} state @param {{ callId: string, toolName: string, arguments: unknown }} call
- * @param {() => unknown} execute @returns {unknown}
+ * @param {() => unknown} execute @param {object} context of the tool: what `next` is given is added to it @returns {unknown}
  */
-export function aroundTool(run, state, call, execute) {
+export function aroundTool(run, state, call, execute, context) {
   let isAsked = false;
-  const next = async () => {
+  const next = async (/** @type {object | undefined} */ more) => {
     if (isAsked) throw misuse("`next` of `wrapTool` may be called once");
     isAsked = true;
     if (state.aborted) throw state.signal.reason;
+    Object.assign(context, more);
     return execute();
   };
   if (state.aborted) throw state.signal.reason;

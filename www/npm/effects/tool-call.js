@@ -32,7 +32,7 @@ export async function executeTool(run, slot, effect, state) {
     const { definition, self } = prepared;
     const context = /** @type {PublicContext} */ (/** @type {unknown} */ (new ToolContext(run, slot, effect, state)));
     const execute = () => definition.execute.call(self, checked.value, context);
-    const output = await (run.around.wrapTool ? wrapped(run, state, effect, checked.value, execute) : execute());
+    const output = await (run.around.wrapTool ? wrapped(run, state, effect, checked.value, execute, context) : execute());
     if (output === CANCELLED) return { cancelled: true };
     const result = typeof output === "string" ? output : toResult(output);
     const limit = definition.maxResultBytes;
@@ -47,9 +47,9 @@ export async function executeTool(run, slot, effect, state) {
 /** What wraps tools, once it is loaded. @type {typeof import("./around.js") | undefined} */
 let around;
 
-/** @param {Driver} run @param {Slot} state @param {ToolEffect} effect @param {unknown} args @param {() => unknown} execute @returns {unknown} */
-function wrapped(run, state, { callId, name }, args, execute) {
-  const wrap = (/** @type {typeof import("./around.js")} */ module) => (around = module).aroundTool(run, state, { callId, toolName: name, arguments: args }, execute);
+/** @param {Driver} run @param {Slot} state @param {ToolEffect} effect @param {unknown} args @param {() => unknown} execute @param {object} context @returns {unknown} */
+function wrapped(run, state, { callId, name }, args, execute, context) {
+  const wrap = (/** @type {typeof import("./around.js")} */ module) => (around = module).aroundTool(run, state, { callId, toolName: name, arguments: args }, execute, context);
   return around ? wrap(around) : import("./around.js").then(wrap);
 }
 

@@ -23,6 +23,8 @@ export const json = (value, status = 200, headers) => new Response(JSON.stringif
 export function errorResponse(error) {
   if (error instanceof RequestError) return json({ error: { code: error.code, message: error.message } }, error.status, error.headers);
   if (AgentError.isInstance(error) && error.code === "misuse") return json({ error: { code: "misuse", message: error.message } }, 400);
+  // Another process may have the agent now: whoever asks again finds it.
+  if (/** @type {any} */ (error)?.code === "lost_lease") return json({ error: { code: "overloaded", message: "the agent goes on in another process" } }, 503, { "retry-after": "1" });
   console.error("turnwheel:", error);
   return json({ error: { code: "internal", message: "the server failed; its log says why" } }, 500);
 }

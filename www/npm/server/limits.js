@@ -20,7 +20,9 @@ export class Throttle {
     const { perMinute } = this;
     if (perMinute === Infinity) return;
     const now = this.now();
-    this.tokens = Math.min(perMinute, this.tokens + ((now - this.refilled) * perMinute) / 60_000);
+    // A clock that was set back takes nothing away.
+    const passed = Math.max(0, now - this.refilled);
+    this.tokens = Math.min(perMinute, this.tokens + (passed * perMinute) / 60_000);
     this.refilled = now;
     if (this.tokens < 1) throw new RequestError(429, "throttled", `more than ${perMinute} commands a minute`, { "retry-after": String(Math.ceil((60 * (1 - this.tokens)) / perMinute)) });
     this.tokens -= 1;

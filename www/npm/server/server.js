@@ -42,6 +42,7 @@ export function agentHandler(agent, options = {}) {
     if (typeof request?.headers?.get !== "function") throw misuse(`the handler of an agent takes a Request, got ${kindOf(request)}; docs/remote.md shows how one is made in Node`);
     return server.answer(request);
   };
+  Object.defineProperty(handler, "listeners", { get: () => server.streams.listeners.size });
   return Object.assign(handler, { [Symbol.dispose ?? Symbol.for("Symbol.dispose")]: () => server.close() });
 }
 
@@ -127,6 +128,7 @@ class AgentServer {
     const { messages, isRunning, usage } = this.agent;
     const questions = questionsOf(this.agent);
     await this.log.sync?.();
+    await this.log.verify?.();
     return json({ messages, ...questions, isRunning, usage, ...(isRunning && { runId: this.commands.currentRunId }), lastEventId: String(this.log.last) });
   }
 }

@@ -154,6 +154,8 @@ class Listener {
     let text = this.hasBegun ? "" : this.#begin();
     // The listener fell behind what is stored.
     if (this.after < log.first) text = this.#begin();
+    // What is told of an agent as a whole must not be what it was when another instance took it over.
+    if (text) await log.verify?.();
     const records = this.streams.isClosed ? [] : await log.read(this.after, 64);
     for (const { id, type, data, history } of records) {
       if (text.length > PIECE) break;

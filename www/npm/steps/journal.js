@@ -5,7 +5,7 @@
 // The journal of an agent has the clock, the order of results and the mail of its runs and of those inside their calls. What one
 // run does with its effects is in run.js.
 
-import { AgentError, complain, hostWithDefaults, misuse, textOf, uuid } from "../core.js";
+import { AgentError, complain, hostWithDefaults, loadRest, misuse, textOf, uuid } from "../core.js";
 import { Chance } from "./chance.js";
 import { RunSteps } from "./run.js";
 import { Step } from "./step.js";
@@ -276,6 +276,7 @@ async function ticks() {
 export async function stepsOf(driver) {
   const { core, inside } = driver;
   if (inside) return new RunSteps(driver, inside.journal, inside.prefix);
+  await loadRest();
   if (!core.journal) new Journal(core).adopt(core);
   return /** @type {Journal} */ (core.journal).begin(driver);
 }

@@ -5,7 +5,7 @@ import { Agent } from "../core.js";
 import { complain, kindOf, misuse } from "../shared.js";
 
 /** @import { AgentOptions, WrappedToolCall } from "../index.js" */
-/** @import { Lease } from "../stores-node.js" */
+/** @import { Lease } from "../stores.js" */
 
 /** What is no reason to store anything: pieces of an answer, and what tools report. */
 const PIECES = new Set(["message_update", "tool_execution_update", "subagent_event"]);

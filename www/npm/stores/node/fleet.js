@@ -1,12 +1,13 @@
 // @ts-check
 // A store that several processes share, over any shelf.
 
-import { misuse, uuid } from "../../shared.js";
-import { byLease, checkId } from "../by-lease.js";
-import { attempt, Lease, whole } from "../lease.js";
+import { kindOf, misuse, uuid } from "../../shared.js";
+import { checkSave } from "../place.js";
+import { attempt, entriesOf, Lease, whole } from "./lease.js";
 
+/** @import { Checkpoint } from "../../index.js" */
 /** @import { StoreOptions } from "../../stores-node.js" */
-/** @import { Shelf } from "../lease.js" */
+/** @import { Shelf } from "./lease.js" */
 
 const TTL_MS = 30_000;
 /** Nobody notices a shorter one. */
@@ -28,11 +29,12 @@ export function fleetStore(shelf, options = {}, more = []) {
       const since = performance.now();
       const claimed = await attempt(shelf, "claimed in", id, () => shelf.claim(id, owner, ttlMs));
       if (claimed) {
-        const checkpoint = await whole(claimed, id, sealing).catch(async (error) => {
+        const open = async () => ({ checkpoint: await whole(claimed, id, sealing), commands: (await Promise.all(claimed.commands.map((row) => entriesOf(row, id, sealing)))).flat() });
+        const opened = await open().catch(async (error) => {
           await shelf.release(id, claimed.fence);
           throw error;
         });
-        return new Lease({ shelf, ttlMs, sealing }, id, claimed.fence, claimed.messages, checkpoint, since);
+        return new Lease({ shelf, ttlMs, sealing }, id, claimed, opened, since);
       }
       if (performance.now() >= until) return undefined;
       const pause = Math.min(POLL_MS, Math.max(1, until - performance.now()));
@@ -46,6 +48,22 @@ export function fleetStore(shelf, options = {}, more = []) {
     abandoned: (limit = 100) => attempt(shelf, "looked for in", "*", () => shelf.abandoned(limit)),
     /** @param {string} id */
     owner: (id) => (checkId(id), attempt(shelf, "looked for in", id, () => shelf.owner(id))),
-    ...byLease(shelf, claim, sealing),
+    /** @param {string} id @param {Checkpoint} checkpoint */
+    async save(id, checkpoint) {
+      checkSave("save", id, checkpoint);
+      const lease = await claim(id);
+      if (!lease) throw Object.assign(new Error(`\`${id}\` belongs to another process at present; save by its lease, or wait: claim(id, { waitMs })`), { name: "LeaseError", code: "lost_lease" });
+      await lease.save(checkpoint);
+      await lease.release();
+    },
+    /** @param {string} id */
+    load: async (id) => (checkId(id), whole(await attempt(shelf, "loaded from", id, () => shelf.read(id)), id, sealing)),
+    /** @param {string} id */
+    delete: async (id) => (checkId(id), void (await attempt(shelf, "deleted from", id, () => shelf.remove(id)))),
   };
+}
+
+/** @param {unknown} id */
+function checkId(id) {
+  if (typeof id !== "string" || id === "" || id.length > 500) throw misuse(`the id of an agent must be a text of 500 characters at most, got ${typeof id === "string" ? `one of ${id.length}` : kindOf(id)}`);
 }

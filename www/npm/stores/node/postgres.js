@@ -5,8 +5,11 @@ import { kindOf, misuse } from "../../shared.js";
 import { fleetStore } from "./fleet.js";
 
 /** @import { PoolLike, StoreOptions } from "../../stores-node.js" */
-/** @import { Shelf } from "../lease.js" */
+/** @import { Shelf } from "./lease.js" */
 
+/** Where the numbers of events begin: by the time, in microseconds. */
+const START = "floor(extract(epoch FROM now()) * 1000000)::bigint";
+const COUNT = " SELECT count(*)::int AS n FROM held";
 const TTL = "clock_timestamp() + $3 * interval '1 millisecond'";
 
 /** @param {PoolLike} pool @param {StoreOptions & { table?: string }} [options] */
@@ -20,32 +23,44 @@ export function postgresStore(pool, options = {}) {
 /** @param {PoolLike} pool @param {string} table @returns {Shelf} */
 function shelfOf(pool, table) {
   const messages = `${table}_messages`;
+  const events = `${table}_events`;
   /** @type {Promise<void> | undefined} */
   let isReady;
   /** @param {string} text @param {unknown[]} values @returns {Promise<any[]>} */
   const query = async (text, ...values) => {
-    await (isReady ??= create(pool, table, messages).catch((error) => {
+    await (isReady ??= create(pool, table).catch((error) => {
       isReady = undefined;
       throw error;
     }));
     return (await pool.query(text, values)).rows;
   };
   const read = async (/** @type {string} */ id, /** @type {number} */ count) => (await query(`SELECT json FROM ${messages} WHERE id = $1 AND at < $2 ORDER BY at`, id, count)).map(({ json }) => json);
+  /** The part of a write that every one has: the lease, and what is new in the log. @param {string} more */
+  const tell = (more) => `WITH held AS (UPDATE ${table} SET until = ${TTL}, first_event = coalesce($4, first_event), last_event = coalesce($5, last_event), log_bytes = coalesce($6, log_bytes)${more} WHERE id = $1 AND fence = $2 RETURNING id),
+        forgotten AS (DELETE FROM ${events} WHERE id IN (SELECT id FROM held) AND at <= $4),
+        told AS (INSERT INTO ${events} (id, at, json, has_commands) SELECT held.id, new.* FROM held, unnest($7::bigint[], $8::text[], $9::boolean[]) AS new ON CONFLICT (id, at) DO UPDATE SET json = excluded.json, has_commands = excluded.has_commands)`;
   return {
     place: "PostgreSQL",
     async claim(id, owner, ttlMs) {
-      const [row] = await query(`INSERT INTO ${table} AS a (id, owner, until, fence) VALUES ($1, $2, ${TTL}, 1)
+      const [row] = await query(`INSERT INTO ${table} AS a (id, owner, until, fence, first_event, last_event) VALUES ($1, $2, ${TTL}, 1, ${START}, ${START})
         ON CONFLICT (id) DO UPDATE SET fence = a.fence + 1, owner = excluded.owner, until = excluded.until WHERE a.until IS NULL OR a.until <= clock_timestamp()
-        RETURNING fence, state, count`, id, owner, ttlMs);
-      return row && { fence: Number(row.fence), state: row.state ?? undefined, messages: await read(id, row.count) };
+        RETURNING fence, state, count, first_event, last_event, log_bytes`, id, owner, ttlMs);
+      if (!row) return;
+      const [first, last, bytes] = [row.first_event, row.last_event, row.log_bytes].map(Number);
+      // Of an agent that is new there is nothing else.
+      const [all, commands] = await Promise.all([row.count > 0 ? read(id, row.count) : [], last > first ? query(`SELECT json FROM ${events} WHERE id = $1 AND at > $2 AND has_commands ORDER BY at`, id, first) : []]);
+      return { fence: Number(row.fence), state: row.state ?? undefined, messages: all, first, last, bytes, commands: commands.map(({ json }) => json) };
     },
-    async save(id, fence, ttlMs, { state, isRunning, from, messages: added }) {
-      const [row] = await query(`WITH held AS (UPDATE ${table} SET until = ${TTL}, state = $4, running = $5, count = $6 + cardinality($7::text[]) WHERE id = $1 AND fence = $2 RETURNING id),
-        gone AS (DELETE FROM ${messages} WHERE id IN (SELECT id FROM held) AND at >= $6 + cardinality($7::text[])),
-        added AS (INSERT INTO ${messages} (id, at, json) SELECT held.id, $6 + n - 1, json FROM held, unnest($7::text[]) WITH ORDINALITY AS new(json, n) ON CONFLICT (id, at) DO UPDATE SET json = excluded.json)
-        SELECT count(*)::int AS n FROM held`, id, fence, ttlMs, state, isRunning, from, added);
+    async save(id, fence, ttlMs, { state, isRunning, from, messages: added, log }) {
+      const told = [log?.first ?? null, log?.last ?? null, log?.bytes ?? null, log?.rows.map(({ at }) => at) ?? [], log?.rows.map(({ json }) => json) ?? [], log?.rows.map(({ hasCommands }) => hasCommands) ?? []];
+      const values = state === undefined ? [id, fence, ttlMs, ...told] : [id, fence, ttlMs, ...told, state, isRunning, from, added];
+      const [row] = await query(state === undefined ? tell("") + COUNT : `${tell(", state = $10, running = $11, count = $12 + cardinality($13::text[])")},
+        gone AS (DELETE FROM ${messages} WHERE id IN (SELECT id FROM held) AND at >= $12 + cardinality($13::text[])),
+        added AS (INSERT INTO ${messages} (id, at, json) SELECT held.id, $12 + n - 1, json FROM held, unnest($13::text[]) WITH ORDINALITY AS new(json, n) ON CONFLICT (id, at) DO UPDATE SET json = excluded.json)${COUNT}`, ...values);
       return row.n === 1;
     },
+    // Written under a later fence, they belong to another process.
+    events: async (id, fence, after, limit) => (await query(`SELECT e.json FROM ${events} e JOIN ${table} a ON a.id = e.id AND a.fence = $2 WHERE e.id = $1 AND e.at > $3 ORDER BY e.at LIMIT $4`, id, fence, after, limit)).map(({ json }) => json),
     renew: async (id, fence, ttlMs) => (await query(`UPDATE ${table} SET until = ${TTL} WHERE id = $1 AND fence = $2 RETURNING id`, id, fence, ttlMs)).length === 1,
     release: (id, fence) => query(`UPDATE ${table} SET until = NULL, owner = NULL WHERE id = $1 AND fence = $2`, id, fence),
     async read(id) {
@@ -53,17 +68,21 @@ function shelfOf(pool, table) {
       const [row] = await query(`SELECT state, ARRAY(SELECT json FROM ${messages} m WHERE m.id = a.id AND at < a.count ORDER BY at) AS messages FROM ${table} a WHERE id = $1`, id);
       return row && { state: row.state ?? undefined, messages: row.messages };
     },
-    remove: (id) => query(`WITH gone AS (DELETE FROM ${table} WHERE id = $1) DELETE FROM ${messages} WHERE id = $1`, id),
+    remove: (id) => query(`WITH gone AS (DELETE FROM ${table} WHERE id = $1), forgotten AS (DELETE FROM ${events} WHERE id = $1) DELETE FROM ${messages} WHERE id = $1`, id),
     owner: async (id) => (await query(`SELECT owner FROM ${table} WHERE id = $1 AND until > clock_timestamp()`, id))[0]?.owner,
     abandoned: async (limit) => (await query(`SELECT id FROM ${table} WHERE running AND (until IS NULL OR until <= clock_timestamp()) ORDER BY until NULLS FIRST LIMIT $1`, limit)).map(({ id }) => id),
   };
 }
 
-/** @param {PoolLike} pool @param {string} table @param {string} messages */
-async function create(pool, table, messages) {
+/** @param {PoolLike} pool @param {string} table */
+async function create(pool, table) {
   const statements = [
-    `CREATE TABLE IF NOT EXISTS ${table} (id text PRIMARY KEY, fence bigint NOT NULL, owner text, until timestamptz, state text, running boolean NOT NULL DEFAULT false, count integer NOT NULL DEFAULT 0)`,
-    `CREATE TABLE IF NOT EXISTS ${messages} (id text, at integer, json text NOT NULL, PRIMARY KEY (id, at))`,
+    `CREATE TABLE IF NOT EXISTS ${table} (id text PRIMARY KEY, fence bigint NOT NULL, owner text, until timestamptz, state text, running boolean NOT NULL DEFAULT false, count integer NOT NULL DEFAULT 0, first_event bigint NOT NULL, last_event bigint NOT NULL, log_bytes bigint NOT NULL DEFAULT 0)`,
+    `CREATE TABLE IF NOT EXISTS ${table}_messages (id text, at integer, json text NOT NULL, PRIMARY KEY (id, at))`,
+    `CREATE TABLE IF NOT EXISTS ${table}_events (id text, at bigint, json text NOT NULL, has_commands boolean NOT NULL, PRIMARY KEY (id, at))`,
+    // What the process that takes over reads at once, and which agents have to be taken over.
+    `CREATE INDEX IF NOT EXISTS ${table.split(".").at(-1)}_commands ON ${table}_events (id, at) WHERE has_commands`,
+    `CREATE INDEX IF NOT EXISTS ${table.split(".").at(-1)}_running ON ${table} (until) WHERE running`,
   ];
   for (const statement of statements) {
     try {

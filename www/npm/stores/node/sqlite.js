@@ -5,9 +5,11 @@ import { kindOf, misuse } from "../../shared.js";
 import { fleetStore } from "./fleet.js";
 
 /** @import { DatabaseLike, StoreOptions } from "../../stores-node.js" */
-/** @import { Shelf } from "../lease.js" */
+/** @import { Shelf } from "./lease.js" */
 
 const NOW = "(unixepoch('subsec') * 1000)";
+/** Where the numbers of events begin: by the time, in microseconds. */
+const START = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
 
 /** @param {string | DatabaseLike} file @param {StoreOptions} [options] */
 export function sqliteStore(file, options) {
@@ -32,8 +34,12 @@ function checked(given) {
 function shelfOf(database) {
   // A process that writes holds the others up for some microseconds; a killed one leaves no lock.
   database.exec("PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL");
-  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents (id TEXT PRIMARY KEY, fence INTEGER NOT NULL, owner TEXT, until REAL, state TEXT, running INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0)");
+  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents (id TEXT PRIMARY KEY, fence INTEGER NOT NULL, owner TEXT, until REAL, state TEXT, running INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0, first_event INTEGER NOT NULL, last_event INTEGER NOT NULL, log_bytes INTEGER NOT NULL DEFAULT 0)");
   database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_messages (id TEXT, at INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
+  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_events (id TEXT, at INTEGER, json TEXT NOT NULL, has_commands INTEGER NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
+  // What the process that takes over reads at once, and which agents have to be taken over.
+  database.exec("CREATE INDEX IF NOT EXISTS turnwheel_agents_commands ON turnwheel_agents_events (id, at) WHERE has_commands = 1");
+  database.exec("CREATE INDEX IF NOT EXISTS turnwheel_agents_running ON turnwheel_agents (until) WHERE running = 1");
   /** @type {Map<string, any>} */
   const statements = new Map();
   const sql = (/** @type {string} */ text) => statements.get(text) ?? (statements.set(text, database.prepare(text)), statements.get(text));
@@ -56,25 +62,36 @@ function shelfOf(database) {
   return {
     place: "SQLite",
     claim: async (id, owner, ttlMs) => together(() => {
-      const [row] = all(`INSERT INTO turnwheel_agents (id, owner, until, fence) VALUES (?, ?, ${NOW} + ?, 1)
+      const [row] = all(`INSERT INTO turnwheel_agents (id, owner, until, fence, first_event, last_event) VALUES (?, ?, ${NOW} + ?, 1, ${START}, ${START})
         ON CONFLICT (id) DO UPDATE SET fence = fence + 1, owner = excluded.owner, until = excluded.until WHERE until IS NULL OR until <= ${NOW}
-        RETURNING fence, state, count`, id, owner, ttlMs);
-      return row && { fence: row.fence, state: row.state ?? undefined, messages: messagesOf(id, row.count) };
+        RETURNING fence, state, count, first_event, last_event, log_bytes`, id, owner, ttlMs);
+      const commands = row && all("SELECT json FROM turnwheel_agents_events WHERE id = ? AND at > ? AND has_commands = 1 ORDER BY at", id, row.first_event).map(({ json }) => json);
+      return row && { fence: row.fence, state: row.state ?? undefined, messages: messagesOf(id, row.count), first: row.first_event, last: row.last_event, bytes: row.log_bytes, commands };
     }),
-    save: async (id, fence, ttlMs, { state, isRunning, from, messages }) => together(() => {
-      const isHeld = changes(`UPDATE turnwheel_agents SET until = ${NOW} + ?, state = ?, running = ?, count = ? WHERE id = ? AND fence = ?`, ttlMs, state, Number(isRunning), from + messages.length, id, fence) === 1;
+    save: async (id, fence, ttlMs, { state, isRunning, from, messages, log }) => together(() => {
+      const isHeld = changes(`UPDATE turnwheel_agents SET until = ${NOW} + ? WHERE id = ? AND fence = ?`, ttlMs, id, fence) === 1;
       if (!isHeld) return false;
-      changes("DELETE FROM turnwheel_agents_messages WHERE id = ? AND at >= ?", id, from);
-      messages.forEach((json, i) => changes("INSERT INTO turnwheel_agents_messages VALUES (?, ?, ?)", id, from + i, json));
+      if (state !== undefined) {
+        changes("UPDATE turnwheel_agents SET state = ?, running = ?, count = ? WHERE id = ?", state, Number(isRunning), from + messages.length, id);
+        changes("DELETE FROM turnwheel_agents_messages WHERE id = ? AND at >= ?", id, from);
+        messages.forEach((json, i) => changes("INSERT INTO turnwheel_agents_messages VALUES (?, ?, ?)", id, from + i, json));
+      }
+      if (log) {
+        changes("UPDATE turnwheel_agents SET first_event = ?, last_event = ?, log_bytes = ? WHERE id = ?", log.first, log.last, log.bytes, id);
+        changes("DELETE FROM turnwheel_agents_events WHERE id = ? AND at <= ?", id, log.first);
+        for (const { at, json, hasCommands } of log.rows) changes("INSERT OR REPLACE INTO turnwheel_agents_events VALUES (?, ?, ?, ?)", id, at, json, Number(hasCommands));
+      }
       return true;
     }),
+    // Written under a later fence, they belong to another process.
+    events: async (id, fence, after, limit) => all("SELECT e.json FROM turnwheel_agents_events e JOIN turnwheel_agents a ON a.id = e.id AND a.fence = ? WHERE e.id = ? AND e.at > ? ORDER BY e.at LIMIT ?", fence, id, after, limit).map(({ json }) => json),
     renew: async (id, fence, ttlMs) => changes(`UPDATE turnwheel_agents SET until = ${NOW} + ? WHERE id = ? AND fence = ?`, ttlMs, id, fence) === 1,
     release: async (id, fence) => changes("UPDATE turnwheel_agents SET until = NULL, owner = NULL WHERE id = ? AND fence = ?", id, fence),
     read: async (id) => together(() => {
       const [row] = all("SELECT state, count FROM turnwheel_agents WHERE id = ?", id);
       return row && { state: row.state ?? undefined, messages: messagesOf(id, row.count) };
     }),
-    remove: async (id) => together(() => (changes("DELETE FROM turnwheel_agents WHERE id = ?", id), changes("DELETE FROM turnwheel_agents_messages WHERE id = ?", id))),
+    remove: async (id) => together(() => ["", "_messages", "_events"].forEach((part) => changes(`DELETE FROM turnwheel_agents${part} WHERE id = ?`, id))),
     owner: async (id) => all(`SELECT owner FROM turnwheel_agents WHERE id = ? AND until > ${NOW}`, id)[0]?.owner,
     abandoned: async (limit) => all(`SELECT id FROM turnwheel_agents WHERE running = 1 AND (until IS NULL OR until <= ${NOW}) ORDER BY until LIMIT ?`, limit).map((row) => row.id),
   };
