@@ -1,6 +1,7 @@
 //! Pieces of an answer on one line.
 
-use crate::data::json::Value;
+use crate::data::json::{ToJson, Value};
+use crate::rules::stream::AssistantMessageEvent;
 
 use super::play::{Pieces, When};
 
@@ -64,4 +65,11 @@ fn with_delta(last: &Value, delta: Value) -> Result<Value, &'static str> {
         _ => return Err("there is no block before it that it could add to"),
     }
     Ok(event)
+}
+
+/// Writes the last member of a piece.
+pub(super) fn write_piece(event: &AssistantMessageEvent, text: &mut String) {
+    text.push_str(",");
+    event.write_json(text);
+    text.push_str("]");
 }

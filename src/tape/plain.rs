@@ -365,3 +365,13 @@ fn write_budget(budget: Option<&Budget>, out: &mut String) {
         None => out.push_str("null"),
     }
 }
+
+/// The values of a line of rules, put over those before.
+pub(super) fn merge_rules(before: &mut Value, line: &Value) {
+    if !matches!(before, Value::Object(_)) {
+        *before = Map::new().into();
+    }
+    if let (Value::Object(all), Some(changed)) = (before, line.as_object()) {
+        changed.iter().for_each(|(key, value)| all.insert(key, value.clone()));
+    }
+}

@@ -19,8 +19,7 @@ use super::digest::Digest;
 use super::input::read_input;
 use super::optional;
 use super::pieces::read_piece;
-use super::plain::read_values;
-use super::record::merge_rules;
+use super::plain::{merge_rules, read_values};
 use super::seen::Seen;
 use super::text::Tape;
 

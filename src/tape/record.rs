@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::data::json::{Map, ObjectWriter, ToJson, Value, write_u64};
+use crate::data::json::{Map, ObjectWriter, ToJson, write_u64};
 use crate::data::list::ListWriter;
 use crate::data::table::Table;
 use crate::host::config::AgentLoopConfig;
@@ -17,6 +17,7 @@ use crate::words::message::AgentMessage;
 use super::asking::{functions_of, recorded};
 use super::beginning::write_run;
 use super::input::{write_child, write_input};
+use super::pieces::write_piece;
 use super::plain::values_of;
 use super::redact::{Redact, Redactor};
 use super::text::{Tape, VERSION};
@@ -489,22 +490,5 @@ fn delta_of(event: &AssistantMessageEvent) -> Option<(PieceKind, u32, &str)> {
         E::ThinkingDelta { index, delta } => Some((PieceKind::Thinking, *index, delta)),
         E::ToolCallDelta { index, delta } => Some((PieceKind::Arguments, *index, delta)),
         _ => None,
-    }
-}
-
-/// Writes the last member of a piece.
-fn write_piece(event: &AssistantMessageEvent, text: &mut String) {
-    text.push_str(",");
-    event.write_json(text);
-    text.push_str("]");
-}
-
-/// The values of a line of rules, put over those before.
-pub(super) fn merge_rules(before: &mut Value, line: &Value) {
-    if !matches!(before, Value::Object(_)) {
-        *before = Map::new().into();
-    }
-    if let (Value::Object(all), Some(changed)) = (before, line.as_object()) {
-        changed.iter().for_each(|(key, value)| all.insert(key, value.clone()));
     }
 }

@@ -13,7 +13,6 @@ import { emptyList } from "../v8.js";
  * @returns {UserMessage | CustomMessage}
  */
 export function toMessage(input, where = "input") {
-  if (typeof input === "string" && input.trim() === "") throw misuse("the prompt is an empty text; say something, or go on without a word by agent.continue()");
   if (typeof input === "string") return { role: "user", content: [{ type: "text", text: input }], timestamp: 0 };
   if (Array.isArray(input)) {
     return { role: "user", content: input.map((block, i) => checkBlock(block, `${where}[${i}]`, ROLES.user)), timestamp: 0 };
@@ -65,6 +64,7 @@ export function checkHistory(messages) {
 
 /** Converts one input or an array of them. An array of blocks is a single message. @param {unknown} input @returns {AgentMessage[]} */
 export function toMessages(input) {
+  if (typeof input === "string" && input.trim() === "") throw misuse("the prompt is an empty text; say something, or go on without a word by agent.continue()");
   if (!Array.isArray(input)) return [toMessage(input)];
   if (input.length === 0) throw misuse("a prompt needs at least one message, got an empty array");
   const isBlock = (/** @type {any} */ item) => item && typeof item === "object" && typeof item.type === "string" && !item.role;
