@@ -95,7 +95,7 @@ async function measure(kind, t) {
   row('an agent is woken in', `${times[500].toFixed(1)} ms, 99 % within ${times[990].toFixed(1)} ms`);
   row('memory of one that is awake and has nothing to do', `${((idle - before) / 1_000).toFixed(1)} KB`);
   await fleet.handOver({ graceMs: 0 });
-  row('memory of one that sleeps, in the process', `${Math.max(0, (await memory() - before) / 1_000).toFixed(1)} KB`);
+  row('memory that stays in the process for one that went back to sleep', `${Math.max(0, (await memory() - before) / 1_000).toFixed(1)} KB`);
   const running = joinFleet(store, { takeoverMs: Infinity, open });
   const empty = await memory();
   await each(RUNNING, (i) => waiting(running, `running-${i}`));
