@@ -99,6 +99,12 @@ impl Grammar {
                 let is_open = |id: &String| pending_approvals.iter().any(|question| question.id == *id);
                 self.closing.extend(self.open.keys().filter(|id| !is_open(id)).cloned());
                 self.open.retain(|id, _| is_open(id));
+                // Of those of agents inside calls, listeners may know from this list alone.
+                for question in pending_approvals {
+                    if let Some(call_id) = question.path.first() {
+                        self.open.entry(question.id.clone()).or_insert_with(|| Some(call_id.clone()));
+                    }
+                }
                 ensure!(self, *turn_index == self.turn_index, format!("resumed in turn {turn_index}"));
                 if let Some(turn) = &mut self.turn {
                     turn.restored = true;
