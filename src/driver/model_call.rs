@@ -47,20 +47,11 @@ impl AgentStream {
             stream.unwrap_or_else(|text| failed_stream(ErrorInfo::new(ErrorKind::Unknown, text)))
         };
         let Some(keys) = config.ports.keys.clone() else { return call(request, None) };
-        let is_same = |asked: usize| {
-            let of_provider =
-                || config.ports.models.get(asked).is_some_and(|other| other.provider == provider);
-            asked == place || (!keys.is_by_model() && of_provider())
-        };
-        let known = self.key.borrow().clone();
-        // A function that fails to give the key may speak of the one that it gave before.
-        let before = known.as_ref().and_then(|(_, _, key)| key.clone());
-        if let Some((turn, asked, key)) = known
-            && turn == turn_index
-            && is_same(asked)
-        {
+        if let Some(key) = self.known_key(config, place, &provider, turn_index) {
             return call(request, key);
         }
+        // A function that fails to give the key may speak of the one that it gave before.
+        let before = self.key.borrow().as_ref().and_then(|(_, _, key)| key.clone());
         let (key_of_turn, run) = (self.key.clone(), self.handover.cancel.clone());
         request.api_key = None;
         let asked = async move {
@@ -84,6 +75,21 @@ impl AgentStream {
             }
         };
         Box::pin(KeyedStream::Opening(Box::pin(asked)))
+    }
+
+    /// The key that was given in this turn, if it is for this model too; some models have none.
+    fn known_key(
+        &self,
+        config: &AgentLoopConfig,
+        place: usize,
+        provider: &str,
+        turn_index: u32,
+    ) -> Option<Option<Rc<str>>> {
+        let (turn, asked, key) = self.key.borrow().clone()?;
+        let is_by_model = config.ports.keys.as_ref().is_some_and(|keys| keys.is_by_model());
+        let of_provider = || config.ports.models.get(asked).is_some_and(|other| *other.provider == *provider);
+        let is_for_it = asked == place || (!is_by_model && of_provider());
+        (turn == turn_index && is_for_it).then_some(key)
     }
 }
 

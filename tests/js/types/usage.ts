@@ -451,9 +451,12 @@ async function ofTapes(agent: Agent, model: Model, tape: Tape) {
   return heard;
 }
 void ofTapes;
+
 // ---- durable runs
+
 import type { AgentHost, StepEffect } from "turnwheel";
 import { byData, dbos, perform, restate, type DBOSLike, type RestateContext, type RestateTools } from "turnwheel/durable";
+
 export async function durable(ctx: RestateContext, tools: RestateTools, engine: DBOSLike, effect: StepEffect) {
   const own: AgentHost = { step: async (name, work) => (is<string>(name), work({ attempt: 1 })), sleep: async (ms, _signal, name) => void [ms, name], steps: { maxBytes: 1_000_000 } };
   const hosts = [own, restate(ctx, tools), dbos(engine), byData({ run: (sent) => perform(sent, { model: models[0]! }) })];
@@ -462,3 +465,4 @@ export async function durable(ctx: RestateContext, tools: RestateTools, engine: 
   // @ts-expect-error: a name is a text
   const wrong: AgentHost = { step: async (name: number) => name };
   return [wrong, await perform(effect, { tools: [] }), agents[0]?.prompt("Hi").replaying];
+}

@@ -79,18 +79,7 @@ impl Writer<'_> {
         for _ in 0..=self.dice.up_to(4) {
             match self.dice.up_to(if left == 0 { 6 } else { 14 }) {
                 0..=2 => self.sum(),
-                3 => {
-                    self.number();
-                    self.code.extend([
-                        Instruction::LocalTee(self.dice.up_to(NUMBERS)),
-                        Instruction::I64ExtendI32S,
-                    ]);
-                    self.code.extend([
-                        Instruction::LocalGet(LONG),
-                        Instruction::I64Add,
-                        Instruction::LocalSet(LONG),
-                    ]);
-                }
+                3 => self.long_sum(),
                 4 => {
                     self.condition();
                     // Out of the function a branch takes its result along.
@@ -121,15 +110,7 @@ impl Writer<'_> {
                     self.statements(depth + 1, left - 1);
                     self.code.push(Instruction::End);
                 }
-                11 => {
-                    self.condition();
-                    self.code.push(Instruction::If(BlockType::Result(ValType::I32)));
-                    self.number();
-                    self.code.push(Instruction::Else);
-                    (0..4).for_each(|_| self.sum());
-                    self.number();
-                    self.code.extend([Instruction::End, Instruction::LocalSet(self.dice.up_to(NUMBERS))]);
-                }
+                11 => self.choice(),
                 _ => {
                     self.code.push(Instruction::Loop(BlockType::Empty));
                     self.burn();
@@ -139,6 +120,24 @@ impl Writer<'_> {
                 }
             }
         }
+    }
+
+    /// Adds a number to the long one.
+    fn long_sum(&mut self) {
+        self.number();
+        self.code.extend([Instruction::LocalTee(self.dice.up_to(NUMBERS)), Instruction::I64ExtendI32S]);
+        self.code.extend([Instruction::LocalGet(LONG), Instruction::I64Add, Instruction::LocalSet(LONG)]);
+    }
+
+    /// Takes one of two numbers.
+    fn choice(&mut self) {
+        self.condition();
+        self.code.push(Instruction::If(BlockType::Result(ValType::I32)));
+        self.number();
+        self.code.push(Instruction::Else);
+        (0..4).for_each(|_| self.sum());
+        self.number();
+        self.code.extend([Instruction::End, Instruction::LocalSet(self.dice.up_to(NUMBERS))]);
     }
 
     /// Goes somewhere else, whatever happens.
@@ -155,6 +154,19 @@ impl Writer<'_> {
             self.code.push(Instruction::BrTable(targets.into(), self.dice.up_to(last)));
         }
     }
+}
+
+/// One page of memory.
+fn memory() -> MemorySection {
+    let mut memories = MemorySection::new();
+    memories.memory(MemoryType {
+        minimum: 1,
+        maximum: None,
+        memory64: false,
+        shared: false,
+        page_size_log2: None,
+    });
+    memories
 }
 
 /// A module with one function that gives a number and one that gives nothing; both tell their locals at the end.
@@ -176,14 +188,7 @@ fn module(dice: &mut Dice) -> Vec<u8> {
         shared: false,
     };
     tables.table(table);
-    let mut memories = MemorySection::new();
-    memories.memory(MemoryType {
-        minimum: 1,
-        maximum: None,
-        memory64: false,
-        shared: false,
-        page_size_log2: None,
-    });
+    let memories = memory();
     let mut exports = ExportSection::new();
     exports.export("gives", ExportKind::Func, 1).export("tells", ExportKind::Func, 2);
     let mut code = CodeSection::new();

@@ -5,6 +5,7 @@ import { Agent } from "../../core.js";
 import { complain, kindOf, misuse, textOf } from "../../shared.js";
 import { Drafts } from "./drafts.js";
 import { Gate } from "./gate.js";
+import { Keeper } from "./keeper.js";
 
 /** @import { AgentOptions, WrappedModelCall, WrappedToolCall } from "../../index.js" */
 /** @import { Lease as PublicLease } from "../../stores-node.js" */
@@ -14,46 +15,16 @@ import { Gate } from "./gate.js";
 export function openAgent(given, options) {
   if (typeof given?.save !== "function" || !(given.signal instanceof AbortSignal)) throw misuse(`openAgent takes a lease, as store.claim gives it, got ${kindOf(given)}`);
   const lease = /** @type {Lease} */ (/** @type {unknown} */ (given));
-  const { events, fence } = lease;
+  const { fence } = lease;
   const { wrapTool, wrapModel } = options;
   const gate = new Gate();
   const drafts = new Drafts();
-  /** The write that is on, and the one that begins after it. @type {Promise<void> | undefined} */
-  let current;
-  /** @type {Promise<void> | undefined} */
-  let next;
-  /** Whether the agent has changed since the last checkpoint, other than by a piece of an answer. */
-  let isChanged = false;
-  /** Resolves when what holds now is stored. What happens while one is written is stored together, by the next. */
-  const stored = () => {
-    const before = current?.catch(() => {}) ?? Promise.resolve();
-    return (next ??= before.then(() => {
-      next = undefined;
-      return (current = write());
-    }));
-  };
-  const change = () => {
-    isChanged = true;
-    return stored();
-  };
-  const storeEvents = events.store;
-  events.store = stored;
-  async function write() {
-    if (!lease.isHeld) throw lease.signal.reason ?? misuse(`the lease of \`${lease.id}\` was given back`);
-    if (!isChanged && !events.needsCheckpoint) return storeEvents();
-    isChanged = false;
-    try {
-      await lease.save(agent.checkpoint());
-    } catch (error) {
-      isChanged = true;
-      throw error;
-    }
-  }
+  const keeper = new Keeper(lease, () => agent.checkpoint());
   const own = {
     ...options,
     /** A tool starts only when its announcement is stored, and the lease still holds. @param {WrappedToolCall} call @param {(more?: object) => Promise<unknown>} next */
     wrapTool: (call, next) => gate.enter([...call.path, call.callId], async () => {
-      await change();
+      await keeper.change();
       if (!lease.isHeld) throw lease.signal.reason;
       const run = (/** @type {object | undefined} */ more) => next({ fence, ...more });
       return wrapTool ? wrapTool(call, run) : run(undefined);
@@ -66,7 +37,7 @@ export function openAgent(given, options) {
   agent.subscribe((event) => {
     if (!drafts.isChange(event) || !lease.isHeld) return;
     // Nobody waits for this one; the tools and the end of the run wait for theirs.
-    const saved = change();
+    const saved = keeper.change();
     return saved.catch((error) => {
       if (!lease.isHeld) return;
       if (event.type === "agent_end") throw error;
@@ -74,7 +45,7 @@ export function openAgent(given, options) {
     });
   }, { keep: true });
   const stop = () => agent.abort(lease.signal.reason?.message ?? "the agent was given back");
-  lease.hold({ pause: () => gate.close(), stored: () => next ?? current, stop });
+  lease.hold({ pause: () => gate.close(), stored: () => keeper.pending, stop });
   if (lease.signal.aborted) stop();
   else lease.signal.addEventListener("abort", stop, { once: true });
   return agent;

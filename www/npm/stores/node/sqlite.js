@@ -30,16 +30,8 @@ function checked(given) {
   return given;
 }
 
-/** @param {DatabaseLike} database @returns {Shelf} */
-function shelfOf(database) {
-  // A process that writes holds the others up for some microseconds; a killed one leaves no lock.
-  database.exec("PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL");
-  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents (id TEXT PRIMARY KEY, fence INTEGER NOT NULL, owner TEXT, until REAL, state TEXT, running INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0, first_event INTEGER NOT NULL, last_event INTEGER NOT NULL, log_bytes INTEGER NOT NULL DEFAULT 0)");
-  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_messages (id TEXT, at INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
-  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_events (id TEXT, at INTEGER, json TEXT NOT NULL, has_commands INTEGER NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
-  // What the process that takes over reads at once, and which agents have to be taken over.
-  database.exec("CREATE INDEX IF NOT EXISTS turnwheel_agents_commands ON turnwheel_agents_events (id, at) WHERE has_commands = 1");
-  database.exec("CREATE INDEX IF NOT EXISTS turnwheel_agents_running ON turnwheel_agents (until) WHERE running = 1");
+/** What asks a database, with statements that are prepared once. @param {DatabaseLike} database */
+function toolsOf(database) {
   /** @type {Map<string, any>} */
   const statements = new Map();
   const sql = (/** @type {string} */ text) => statements.get(text) ?? (statements.set(text, database.prepare(text)), statements.get(text));
@@ -58,6 +50,20 @@ function shelfOf(database) {
       throw error;
     }
   };
+  return { all, changes, together };
+}
+
+/** @param {DatabaseLike} database @returns {Shelf} */
+function shelfOf(database) {
+  // A process that writes holds the others up for some microseconds; a killed one leaves no lock.
+  database.exec("PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL");
+  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents (id TEXT PRIMARY KEY, fence INTEGER NOT NULL, owner TEXT, until REAL, state TEXT, running INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0, first_event INTEGER NOT NULL, last_event INTEGER NOT NULL, log_bytes INTEGER NOT NULL DEFAULT 0)");
+  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_messages (id TEXT, at INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
+  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_events (id TEXT, at INTEGER, json TEXT NOT NULL, has_commands INTEGER NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
+  // What the process that takes over reads at once, and which agents have to be taken over.
+  database.exec("CREATE INDEX IF NOT EXISTS turnwheel_agents_commands ON turnwheel_agents_events (id, at) WHERE has_commands = 1");
+  database.exec("CREATE INDEX IF NOT EXISTS turnwheel_agents_running ON turnwheel_agents (until) WHERE running = 1");
+  const { all, changes, together } = toolsOf(database);
   const messagesOf = (/** @type {string} */ id, /** @type {number} */ count) => all("SELECT json FROM turnwheel_agents_messages WHERE id = ? AND at < ? ORDER BY at", id, count).map((row) => row.json);
   return {
     place: "SQLite",
@@ -91,7 +97,11 @@ function shelfOf(database) {
       const [row] = all("SELECT state, count FROM turnwheel_agents WHERE id = ?", id);
       return row && { state: row.state ?? undefined, messages: messagesOf(id, row.count) };
     }),
-    remove: async (id) => together(() => ["", "_messages", "_events"].forEach((part) => changes(`DELETE FROM turnwheel_agents${part} WHERE id = ?`, id))),
+    // The row stays, for its fence: who still has a lease of before must not write again.
+    remove: async (id) => together(() => {
+      changes("UPDATE turnwheel_agents SET fence = fence + 1, owner = NULL, until = NULL, state = NULL, running = 0, count = 0, first_event = last_event, log_bytes = 0 WHERE id = ?", id);
+      ["messages", "events"].forEach((part) => changes(`DELETE FROM turnwheel_agents_${part} WHERE id = ?`, id));
+    }),
     owner: async (id) => all(`SELECT owner FROM turnwheel_agents WHERE id = ? AND until > ${NOW}`, id)[0]?.owner,
     abandoned: async (limit) => all(`SELECT id FROM turnwheel_agents WHERE running = 1 AND (until IS NULL OR until <= ${NOW}) ORDER BY until LIMIT ?`, limit).map((row) => row.id),
   };
