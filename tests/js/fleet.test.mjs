@@ -56,6 +56,18 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       assert.equal(await one.load("a"), undefined);
     });
 
+    await t.test("what is deleted comes back under a later fence, so a lease of before writes no more", async () => {
+      const before = await one.claim("gone");
+      await before?.save(checkpointOf("old"));
+      await two.delete("gone");
+      const after = await two.claim("gone");
+      assert.ok((after?.fence ?? 0) > (before?.fence ?? 0));
+      assert.equal(after?.checkpoint, undefined);
+      await assert.rejects(async () => before?.save(checkpointOf("late")), { code: "lost_lease" });
+      await after?.release();
+      await two.delete("gone");
+    });
+
     await t.test("who waits gets it when it is given back", async () => {
       const lease = await one.claim("wait");
       const waiting = two.claim("wait", { waitMs: 20_000 });

@@ -75,7 +75,7 @@ async function compiles(project, compiler = "typescript") {
  * The modules whose examples are compiled, by import name; those of `turnwheel/react` are JSX.
  * @type {[string, string][]}
  */
-const COMPILED = ["index", "turnwheel"], ...["slim", "stores", "server", "remote", "tabs", "mcp", "local", "ai-sdk", "ag-ui", "otel", "inspector", "tape"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
+const COMPILED = [["index", "turnwheel"], ...["slim", "stores", "server", "remote", "tabs", "mcp", "local", "ai-sdk", "ag-ui", "otel", "inspector", "tape", "cloudflare"].map((name) => /** @type {[string, string]} */ ([name, `turnwheel/${name}`]))];
 
 /** The examples that editors show, each in a function of its own, with declarations for what they assume. */
 function examples() {

@@ -69,7 +69,7 @@ function shelfOf(pool, table) {
       return row && { state: row.state ?? undefined, messages: row.messages };
     },
     // The row stays, for its fence: who still has a lease of before must not write again.
-    remove: (id) => query(`WITH gone AS (UPDATE ${table} SET fence = fence + 1, owner = NULL, until = NULL, state = NULL, running = false, count = 0, first_event = last_event, log_bytes = 0 WHERE id = $1), forgotten AS (DELETE FROM ${events} WHERE id = $1) DELETE FROM ${messages} WHERE id = $1`, id),
+    remove: (id) => query(`WITH gone AS (UPDATE ${table} SET fence = fence + 1, owner = NULL, until = NULL, state = NULL, running = false, count = 0, first_event = last_event + 1, last_event = last_event + 1, log_bytes = 0 WHERE id = $1), forgotten AS (DELETE FROM ${events} WHERE id = $1) DELETE FROM ${messages} WHERE id = $1`, id),
     owner: async (id) => (await query(`SELECT owner FROM ${table} WHERE id = $1 AND until > clock_timestamp()`, id))[0]?.owner,
     abandoned: async (limit) => (await query(`SELECT id FROM ${table} WHERE running AND (until IS NULL OR until <= clock_timestamp()) ORDER BY until NULLS FIRST LIMIT $1`, limit)).map(({ id }) => id),
   };

@@ -99,7 +99,7 @@ function shelfOf(database) {
     }),
     // The row stays, for its fence: who still has a lease of before must not write again.
     remove: async (id) => together(() => {
-      changes("UPDATE turnwheel_agents SET fence = fence + 1, owner = NULL, until = NULL, state = NULL, running = 0, count = 0, first_event = last_event, log_bytes = 0 WHERE id = ?", id);
+      changes("UPDATE turnwheel_agents SET fence = fence + 1, owner = NULL, until = NULL, state = NULL, running = 0, count = 0, first_event = last_event + 1, last_event = last_event + 1, log_bytes = 0 WHERE id = ?", id);
       ["messages", "events"].forEach((part) => changes(`DELETE FROM turnwheel_agents_${part} WHERE id = ?`, id));
     }),
     owner: async (id) => all(`SELECT owner FROM turnwheel_agents WHERE id = ? AND until > ${NOW}`, id)[0]?.owner,
