@@ -125,7 +125,7 @@ export function fileStore(folder: string, options?: StoreOptions): FleetStore;
  * const agent = openAgent(lease, { model, tools });
  * if (lease.wasRunning) await agent.continue();
  */
-export function openAgent(lease: Lease, options: AgentOptions): Agent;
+export function openAgent(lease: Lease | import("./stores.js").Lease, options: AgentOptions): Agent;
 
 /**
  * Joins a fleet: from now on this process claims agents when somebody asks for them, keeps those that have something to do, and

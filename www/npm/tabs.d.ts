@@ -1,13 +1,9 @@
-import type { Agent, AgentOptions } from "./index.js";
+import type { Agent } from "./index.js";
 import type { RemoteAgent } from "./remote.js";
 import type { AgentHandlerOptions } from "./server.js";
 import type { Lease, LeaseStore } from "./stores.js";
 
-/**
- * Makes the agent of a lease: restored from what it holds, stored by it at every event, and stopped when the lease is lost. A
- * tool starts only when its announcement is stored. Throws where it is given no lease.
- */
-export function openAgent(lease: Lease, options: AgentOptions): Agent;
+export { openAgent } from "./stores-node.js";
 
 /**
  * What a tab is: the owner of the agent, a follower of the tab that owns it, or alone, where tabs cannot share one.
