@@ -97,16 +97,19 @@ test("a run whose agent cannot be made is tried again by the alarm, later and la
 });
 
 test("an alarm of one's own that calls the base's works, and what is scheduled is said at its time", async () => {
-  const at = Date.now() + 150;
-  const { value: id } = await rpc("polite/a/rpc-schedule", at, "Good morning");
+  const tomorrow = Date.now() + 86_400_000;
+  const { value: later } = await rpc("polite/a/rpc-schedule", tomorrow, "Good night");
+  const { value: id } = await rpc("polite/a/rpc-schedule", tomorrow - 1000, "Not this");
   assert.match(id, /^[\da-f-]{36}$/);
-  const { value: later } = await rpc("polite/a/rpc-schedule", at + 86_400_000, "Good night");
-  assert.equal((await ask("polite/a/rows")).alarm, at);
+  assert.equal((await ask("polite/a/rows")).alarm, tomorrow - 1000);
+  await rpc("polite/a/rpc-unschedule", id);
+  assert.equal((await ask("polite/a/rows")).alarm, tomorrow);
+  await rpc("polite/a/rpc-schedule", Date.now() + 150, "Good morning");
   await evict("polite/a");
   assert.deepEqual(texts(await until(() => state("polite/a"), ({ messages }) => messages.length === 2)), ["Good morning", "You said Good morning"]);
   assert.ok((asked.get("alarm/polite") ?? 0) >= 1);
   await until(() => ask("polite/a/rows"), ({ rows }) => rows.length === 1);
-  assert.equal((await ask("polite/a/rows")).alarm, at + 86_400_000);
+  assert.equal((await ask("polite/a/rows")).alarm, tomorrow);
   assert.deepEqual(await rpc("polite/a/rpc-unschedule", later), { value: true });
   assert.deepEqual(await rpc("polite/a/rpc-unschedule", later), { value: false });
   assert.deepEqual(await ask("polite/a/rows"), { rows: [], alarm: null });
