@@ -1,6 +1,7 @@
 // @ts-check
-// A lease: for a while an agent belongs to one process, or to one tab. Every claim gets a higher number, its fence, and every
-// write names it: what is written by one that lost the lease changes nothing. Where it is kept is a shelf's business.
+// The lease of a tab: for a while an agent belongs to it alone. Every claim gets a higher number, its fence, and every write
+// names it: what is written by one that lost the lease changes nothing. Where it is kept is a shelf's business. That of
+// processes is node/lease.js: it ends by a clock, and keeps its events in rows.
 
 import { AgentError, complain, isSealed, misuse, textOf } from "../shared.js";
 import { checkSave } from "./place.js";
