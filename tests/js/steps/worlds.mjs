@@ -200,7 +200,10 @@ export async function survive(seed, { mode = "name", kills = 4, features } = {})
   const replayed = await world.live(again);
   assert.deepEqual(again.began, [], "nothing runs again");
   assert.deepEqual(JSON.parse(replayed.messages), JSON.parse(last.messages), "the same history");
-  const [first, second] = [last, replayed].map(({ events }) => whole(events));
+  // An answer of a sub-agent that was cut before it was stored has what had arrived, and the time of its cut: no record holds them.
+  const cut = (key, value) => (value?.role === "assistant" && value.stopReason === "aborted" ? { ...value, timestamp: 0, content: [], usage: undefined } : value);
+  const timeless = (event) => (event.type === "subagent_event" ? JSON.parse(JSON.stringify(event), cut) : event);
+  const [first, second] = [last, replayed].map(({ events }) => whole(events).map(timeless));
   const at = first.findIndex((event, i) => !isDeepStrictEqual(event, second[i]));
   const near = (events) => events.slice(Math.max(at - 3, 0), at + 3).map(({ type, at, callId = "", event }) => `${type} ${event?.type ?? ""} ${event?.callId ?? callId} ${at ?? event?.at}`);
   assert.deepEqual(at < 0 ? [] : near(second), at < 0 ? [] : near(first), `the same events, at ${at} of seed ${seed}`);
