@@ -113,8 +113,6 @@ pub(super) const PARTS: &[Part] = &[
         command: &["node", "FILES"] },
     Part { name: "examples", files: "tests/examples/*.test.mjs", needs: Need::Browser, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
-    Part { name: "demo", files: "tests/demo/run.mjs", needs: Need::Browser, count: Count::Ours,
-        command: &["node", "FILES"] },
 ];
 
 /// The parts of `cargo xtask e2e`, which run on demand because they download a lot. A part says so if
@@ -157,6 +155,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "wllama", files: "tests/e2e/wllama.mjs", needs: Need::Browser, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "demo-page", files: "tests/demo/run.mjs", needs: Need::Browser, count: Count::Ours,
+        command: &["node", "FILES"] },
     Part { name: "demo", files: "tests/e2e/demo.mjs", needs: Need::Browser, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "lighthouse", files: "tests/e2e/lighthouse.mjs", needs: Need::Browser, count: Count::Peer,
