@@ -2,7 +2,8 @@
 // What every store does whose agents are claimed: save, load and delete, each under a lease or beside one.
 
 import { kindOf, misuse } from "../shared.js";
-import { attempt, leaseError, whole } from "./lease.js";
+import { attempt, whole } from "./kept.js";
+import { leaseError } from "./lease.js";
 import { checkSave } from "./place.js";
 
 /** @import { Checkpoint } from "../index.js" */

@@ -3,7 +3,7 @@
 
 import { checkNames, kindOf, misuse } from "../shared.js";
 import { Database, resultOf } from "./database.js";
-import { split, whole } from "./lease.js";
+import { split, whole } from "./kept.js";
 import { claimsOf } from "./locked.js";
 import { DATABASE } from "./locks.js";
 import { store, WriteQueue } from "./place.js";

@@ -3,19 +3,16 @@
 // names it: what is written by one that lost the lease changes nothing. Where it is kept is a shelf's business. That of
 // processes is node/lease.js: it ends by a clock, and keeps its events in rows.
 
-import { AgentError, complain, isSealed, misuse, textOf } from "../shared.js";
+import { complain, isSealed } from "../shared.js";
+import { attempt, contextOf, isInProgress, split } from "./kept.js";
 import { checkSave } from "./place.js";
-import { seal, unseal } from "./seal.js";
+import { seal } from "./seal.js";
 
 /** @import { Checkpoint } from "../index.js" */
-/** @import { SealedCheckpoint } from "../stores.js" */
 /** @import { EventLogEntry } from "../server.js" */
 /** @import { StoreOptions } from "../stores-node.js" */
 
-/**
- * What is kept of an agent: its checkpoint without the messages, and each of them.
- * @typedef {{ state: string | undefined, messages: string[] }} Kept
- */
+/** @typedef {import("./kept.js").Kept} Kept */
 /**
  * A change of it: `messages` are those from the place `from` on, and the last ones.
  * @typedef {{ state: string, isRunning: boolean, from: number, messages: string[] }} Change
@@ -220,39 +217,4 @@ export class Lease {
   #attempt(what, work) {
     return attempt(this.#terms.shelf, what, this.id, work);
   }
-}
-
-/** Names what failed, and where. @template T @param {{ place: string }} shelf @param {string} what @param {string} id @param {() => Promise<T>} work */
-export async function attempt({ place }, what, id, work) {
-  try {
-    return await work();
-  } catch (error) {
-    if (AgentError.isInstance(error)) throw error;
-    throw new AgentError({ code: "unknown", message: `\`${id}\` could not be ${what} ${place}: ${textOf(error)}`, retryable: false }, error);
-  }
-}
-
-/** @param {Checkpoint | SealedCheckpoint} checkpoint @returns {{ state: string, messages: string[] }} */
-export function split(checkpoint) {
-  const { messages, ...rest } = /** @type {Partial<Checkpoint>} */ (checkpoint);
-  return { state: JSON.stringify(rest), messages: (messages ?? []).map((message) => JSON.stringify(message)) };
-}
-
-/** What was kept, put together again, and opened if it was sealed. @param {Kept | undefined} kept @param {string} id @param {StoreOptions["seal"]} [sealing] @returns {Promise<any>} */
-export async function whole(kept, id, sealing) {
-  if (kept?.state === undefined) return;
-  const state = JSON.parse(kept.state);
-  if (isSealed(state)) return sealing ? unseal(state, sealing.key, { context: contextOf(sealing, id) }) : state;
-  // Otherwise whoever can write to the database could put one there that nobody sealed.
-  if (sealing) throw misuse(`the checkpoint \`${id}\` is not sealed: anybody may have written it`);
-  return { ...state, messages: kept.messages.map((json) => JSON.parse(json)) };
-}
-
-/** Nobody can put one agent's checkpoint in the place of another's. @param {NonNullable<StoreOptions["seal"]>} sealing @param {string} id */
-const contextOf = ({ context }, id) => (context === undefined ? id : `${context}/${id}`);
-
-/** Whether a run would go on. @param {any} checkpoint */
-function isInProgress(checkpoint) {
-  const { run, prompts } = checkpoint?.metadata?.turnwheel ?? {};
-  return (run ?? prompts ?? undefined) !== undefined;
 }

@@ -3,7 +3,8 @@
 
 import { checkId } from "./by-lease.js";
 import { hold } from "./hold.js";
-import { attempt, Lease, whole } from "./lease.js";
+import { attempt, whole } from "./kept.js";
+import { Lease } from "./lease.js";
 import { CLAIMS, lockOf } from "./locks.js";
 
 /** @import { EventLogEntry } from "../server.js" */

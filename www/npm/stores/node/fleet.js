@@ -3,7 +3,8 @@
 
 import { kindOf, misuse, uuid } from "../../shared.js";
 import { checkSave } from "../place.js";
-import { attempt, entriesOf, Lease, whole } from "./lease.js";
+import { attempt, whole } from "../kept.js";
+import { entriesOf, Lease } from "./lease.js";
 
 /** @import { Checkpoint } from "../../index.js" */
 /** @import { StoreOptions } from "../../stores-node.js" */

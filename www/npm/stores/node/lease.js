@@ -2,21 +2,18 @@
 // A lease: for a while an agent belongs to one process. Every claim gets a higher number, its fence, and every write names
 // it: what a process writes that lost the lease changes nothing. Where it is kept is a shelf's business.
 
-import { AgentError, complain, isSealed, misuse, textOf } from "../../shared.js";
+import { complain, isSealed, misuse, textOf } from "../../shared.js";
+import { attempt, contextOf, isInProgress, split } from "../kept.js";
 import { checkSave } from "../place.js";
 import { seal, unseal } from "../seal.js";
 import { LeaseLog } from "./log.js";
 
 /** @import { Checkpoint } from "../../index.js" */
-/** @import { SealedCheckpoint } from "../../stores.js" */
 /** @import { EventLogEntry } from "../../server.js" */
 /** @import { StoreOptions } from "../../stores-node.js" */
 /** @import { LogChange } from "./log.js" */
 
-/**
- * What is kept of an agent: its checkpoint without the messages, and each of them.
- * @typedef {{ state: string | undefined, messages: string[] }} Kept
- */
+/** @typedef {import("../kept.js").Kept} Kept */
 /**
  * What a claim finds: also where its log is, and the rows of the log that have commands.
  * @typedef {Kept & { fence: number, first: number, last: number, bytes: number, commands: string[] }} Claimed
@@ -253,32 +250,6 @@ export class Lease {
   }
 }
 
-/** Names what failed, and where. @template T @param {Shelf} shelf @param {string} what @param {string} id @param {() => Promise<T>} work */
-export async function attempt({ place }, what, id, work) {
-  try {
-    return await work();
-  } catch (error) {
-    if (AgentError.isInstance(error)) throw error;
-    throw new AgentError({ code: "unknown", message: `\`${id}\` could not be ${what} ${place}: ${textOf(error)}`, retryable: false }, error);
-  }
-}
-
-/** @param {Checkpoint | SealedCheckpoint} checkpoint @returns {{ state: string, messages: string[] }} */
-function split(checkpoint) {
-  const { messages, ...rest } = /** @type {Partial<Checkpoint>} */ (checkpoint);
-  return { state: JSON.stringify(rest), messages: (messages ?? []).map((message) => JSON.stringify(message)) };
-}
-
-/** What was kept, put together again, and opened if it was sealed. @param {Kept | undefined} kept @param {string} id @param {StoreOptions["seal"]} sealing @returns {Promise<Checkpoint | undefined>} */
-export async function whole(kept, id, sealing) {
-  if (kept?.state === undefined) return;
-  const state = JSON.parse(kept.state);
-  if (isSealed(state)) return sealing ? unseal(state, sealing.key, { context: contextOf(sealing, id) }) : state;
-  // Otherwise whoever can write to the database could put one there that nobody sealed.
-  if (sealing) throw misuse(`the checkpoint \`${id}\` is not sealed: anybody may have written it`);
-  return { ...state, messages: kept.messages.map((json) => JSON.parse(json)) };
-}
-
 /** The entries of a row of the log. @param {string} row @param {string} id @param {StoreOptions["seal"]} sealing @returns {Promise<EventLogEntry[]>} */
 export async function entriesOf(row, id, sealing) {
   const read = JSON.parse(row);
@@ -289,13 +260,4 @@ export async function entriesOf(row, id, sealing) {
   if (!sealing) throw misuse(`the events of \`${id}\` are sealed; give the store the key: { seal: { key } }`);
   const opened = /** @type {any} */ (await unseal(read, sealing.key, { context: `${contextOf(sealing, id)}#events` }));
   return JSON.parse(opened.events);
-}
-
-/** Nobody can put one agent's checkpoint in the place of another's. @param {NonNullable<StoreOptions["seal"]>} sealing @param {string} id */
-const contextOf = ({ context }, id) => (context === undefined ? id : `${context}/${id}`);
-
-/** Whether a run would go on. @param {any} checkpoint */
-function isInProgress(checkpoint) {
-  const { run, prompts } = checkpoint?.metadata?.turnwheel ?? {};
-  return (run ?? prompts ?? undefined) !== undefined;
 }

@@ -15,6 +15,7 @@ import { Keeper } from "./keeper.js";
 export function openAgent(given, options) {
   if (typeof given?.save !== "function" || !(given.signal instanceof AbortSignal)) throw misuse(`openAgent takes a lease, as store.claim gives it, got ${kindOf(given)}`);
   const lease = /** @type {Lease} */ (/** @type {unknown} */ (given));
+  if (typeof lease.hold !== "function" || !lease.events) throw misuse("openAgent of turnwheel/stores/node takes a lease of its stores; for that of a tab, take openAgent of turnwheel/tabs");
   const { fence } = lease;
   const { wrapTool, wrapModel } = options;
   const gate = new Gate();
