@@ -223,7 +223,7 @@ fn time_table(rows: &[Row]) -> String {
     let mut text = format!("{:<19}{:>9}{:>9}{:>9}{:>9}\n", "part", "seconds", "passed", "failed", "skipped");
     let mut line = |name: &str, time: Duration, tally: Tally| {
         let Tally { passed, failed, skipped } = tally;
-        text.push_str(&format!("{name:<14}{:>9.1}{passed:>9}{failed:>9}{skipped:>9}\n", time.as_secs_f32()));
+        text.push_str(&format!("{name:<19}{:>9.1}{passed:>9}{failed:>9}{skipped:>9}\n", time.as_secs_f32()));
     };
     let mut total = Tally::default();
     for row in rows {
