@@ -9,6 +9,7 @@
 mod answer;
 mod checkpoint;
 mod children;
+mod durable;
 mod handover;
 mod hooks;
 mod inbox;
@@ -43,6 +44,8 @@ use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use answer::AnswerPump;
+pub(crate) use durable::JournalOfAgent;
+use durable::Seating;
 pub(crate) use handover::Handover;
 pub use handover::{AgentLoopResult, Published};
 use inbox::AbortWatch;
@@ -115,6 +118,8 @@ pub struct AgentStream {
     recording: Option<Rc<dyn Recording>>,
     result: Option<AgentLoopResult>,
     spans: spans::Spans,
+    /// Where the run takes its steps, if it is durable.
+    seat: Seating,
 }
 
 /// How a run begins.
@@ -198,6 +203,7 @@ impl AgentStream {
         if turn.is_some() || self.options.is_some() {
             self.take_options(turn.unwrap_or_default())?;
         }
+        self.config = self.with_steps(self.config.clone());
         if let Some(recording) = &self.recording {
             self.config = recording.takes_config(&self.config);
         }
@@ -244,7 +250,9 @@ impl AgentStream {
             recording: None,
             result: None,
             spans: spans::Spans::default(),
+            seat: Seating::default(),
         }
+        .seated()
     }
 
     /// Returns the ids of the run.
@@ -311,6 +319,7 @@ impl Drop for AgentStream {
     /// A run that is no longer polled is stopped, so that its history is consistent, and its end is
     /// emitted.
     fn drop(&mut self) {
+        self.leaves();
         if self.result.is_some() {
             return;
         }
