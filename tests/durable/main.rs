@@ -10,16 +10,20 @@
 )]
 
 mod engines;
+mod rules;
 mod worlds;
 
 use std::rc::Rc;
 
 use engines::{Life, Mode, Records};
 use rig::dice::Dice;
+use turnwheel::AgentEvent;
+use turnwheel::json::ToJson;
+use turnwheel::tape::{self, Tape};
 use worlds::{Features, Lived, World};
 
 fn runs() -> u64 {
-    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(400)
+    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(170)
 }
 
 /// A life of a world.
@@ -68,7 +72,19 @@ fn survive(seed: u64, mode: Mode, kills: u32, features: Features) -> usize {
     let at = one.iter().zip(&two).position(|(one, two)| one != two).unwrap_or(one.len().min(two.len()));
     let near = |events: &[String]| events[at.saturating_sub(2)..events.len().min(at + 2)].join("\n");
     assert!(one == two, "seed {seed}, event {at}:\n{}\n\nand lived again:\n{}", near(&one), near(&two));
+    for lived in [last, &replayed] {
+        check_tape(lived, seed);
+    }
     lives.len() - 1
+}
+
+/// A tape of a durable run gives the same events.
+fn check_tape(lived: &Lived, seed: u64) {
+    let Some(tape) = &lived.tape else { return };
+    let replayed =
+        tape::replay(&Tape::parse(tape).unwrap()).unwrap_or_else(|fault| panic!("seed {seed}: {fault:?}"));
+    let texts = |events: &[AgentEvent]| events.iter().map(ToJson::to_json).collect::<Vec<_>>();
+    assert!(texts(&replayed.events) == texts(&lived.events), "seed {seed}: the tape gives other events");
 }
 
 fn survive_all(mode: Mode, features: Features, from: u64) {

@@ -16,7 +16,7 @@ use turnwheel::agent::subagent::SubAgent;
 use turnwheel::approval::{ApprovalGate, ToolDecision};
 use turnwheel::config::{Model, SteeringTime};
 use turnwheel::error::{ErrorInfo, ErrorKind};
-use turnwheel::json::Value;
+use turnwheel::json::{ToJson, Value};
 use turnwheel::message::{AgentMessage, LlmMessage, MessageStopReason, Usage};
 use turnwheel::policy::Transform;
 use turnwheel::retry::RetryConfig;
@@ -280,7 +280,6 @@ impl World {
         let mut run = agent.prompt(vec!["Go on.".into()], who, CancelToken::new()).unwrap();
         self.people(&agent, life, 2_000, BTreeSet::new());
         let mut events = Vec::new();
-        let mut first = true;
         let died = loop {
             let over = life.clone();
             let next = poll_fn(|cx| {
@@ -293,11 +292,9 @@ impl World {
                 Ok(Err(())) => break true,
                 Err(_) => panic!("seed {} hangs after {:?}", self.seed, names(&events)),
             }
-            first &= agent.is_replaying();
         };
         let error = run.result().and_then(|result| result.error.clone());
-        let messages =
-            agent.messages().iter().map(|message| serde_json::to_string(message).unwrap()).collect();
+        let messages = agent.messages().iter().map(|message| message.to_json()).collect();
         drop(run);
         recorder.iter().for_each(Recorder::stop);
         // Nothing of this life goes on.
@@ -310,7 +307,6 @@ impl World {
             events,
             tape: recorder.map(|recorder| recorder.to_text()),
             error: error.map(|error| error.to_string()),
-            only_replayed: first,
         }
     }
 
@@ -359,7 +355,6 @@ pub(crate) struct Lived {
     pub(crate) events: Vec<AgentEvent>,
     pub(crate) tape: Option<String>,
     pub(crate) error: Option<String>,
-    pub(crate) only_replayed: bool,
 }
 
 fn names(events: &[AgentEvent]) -> Vec<&'static str> {
@@ -367,25 +362,17 @@ fn names(events: &[AgentEvent]) -> Vec<&'static str> {
 }
 
 impl Lived {
-    /// The events that come in every life: without pieces and progress. What a sub-agent had said when it was cut is no part.
+    /// The events that come in every life: without pieces and progress. What was shown of the answer of a sub-agent that was
+    /// cut is taken back, and so no part.
     pub(crate) fn whole(&self) -> Vec<String> {
-        let is_piece =
-            |event: &Value| matches!(event.text_at("type"), Some("message_update" | "tool_execution_update"));
-        let mut whole = Vec::new();
-        for event in &self.events {
-            let text = serde_json::to_string(event).unwrap();
-            let value = Value::parse(&text).unwrap();
-            let inner = value.get("event").unwrap_or(&value);
-            let is_inside = value.text_at("type") == Some("subagent_event");
-            // What was shown of a cut answer is taken back.
-            if is_inside && inner.text_at("type") == Some("message_reset") {
-                continue;
+        let pieces = ["message_update", "tool_execution_update", "message_reset"];
+        let is_piece = |event: &&AgentEvent| match event {
+            AgentEvent::MessageUpdate(_) | AgentEvent::ToolExecutionUpdate { .. } => true,
+            AgentEvent::SubagentEvent { event, .. } => {
+                pieces.iter().any(|name| event.as_str().starts_with(&format!("{{\"type\":\"{name}\"")))
             }
-            if is_piece(inner) || is_piece(&value) {
-                continue;
-            }
-            whole.push(text);
-        }
-        whole
+            _ => false,
+        };
+        self.events.iter().filter(|event| !is_piece(event)).map(|event| event.to_json()).collect()
     }
 }

@@ -149,6 +149,9 @@ impl Journal {
         let work = move |attempt| own.clone().work(&journal, attempt);
         let step = Step::new(open.name.clone(), effect, Rc::new(work));
         self.open.borrow_mut().push(open.clone());
+        if self.is_ending(&open.name) {
+            open.end(Outcome::Cancelled);
+        }
         let record = guard(|| Ok(self.engine.step(step)));
         self.fresh.borrow_mut().push(match record {
             Ok(mut record) => Box::pin(async move {

@@ -31,6 +31,15 @@ impl Journal {
         self.posted.borrow_mut().insert(id, command);
     }
 
+    /// Whether mail that is in no record yet will end the run that a step belongs to.
+    pub(super) fn is_ending(&self, name: &str) -> bool {
+        self.mail.borrow().iter().any(|mail| match mail.command.text_at("kind") {
+            Some("cancel") => true,
+            Some("limit") => name.starts_with(&mail.run),
+            _ => false,
+        })
+    }
+
     fn post_json(&self, seat: &Seat, command: Value) -> String {
         self.mails.set(self.mails.get() + 1);
         let id = [&self.life, ":", &text::number(self.mails.get())].concat();
