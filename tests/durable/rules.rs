@@ -13,7 +13,9 @@ use turnwheel::message::AgentMessage;
 use turnwheel::ports::{Step, Steps};
 use turnwheel::scripted::{self, ScriptedAnswer};
 use turnwheel::tool::{AgentTool, ToolContext, ToolSpec, tool};
-use turnwheel::{Agent, AgentEvent, AgentLoopConfig, AgentLoopResult, AgentRunContext, CancelToken, agent_loop};
+use turnwheel::{
+    Agent, AgentEvent, AgentLoopConfig, AgentLoopResult, AgentRunContext, CancelToken, agent_loop,
+};
 
 /// An engine that keeps records by name, may refuse to store one, and may die after the work of a step.
 #[derive(Clone, Default)]
@@ -108,7 +110,10 @@ fn steps_have_the_names_of_a_tape_and_a_marker_comes_before_a_tool() {
     assert_eq!(memo.names(), ["begin", "t0/model", "t0/start/0-pay", "t0/tool/0-pay", "t1/model"]);
     let begun = memo.record("begin");
     let seen = begun.get("value").unwrap();
-    assert_eq!((seen.text_at("runId"), seen.text_at("engine")), (Some("run"), Some(env!("CARGO_PKG_VERSION"))));
+    assert_eq!(
+        (seen.text_at("runId"), seen.text_at("engine")),
+        (Some("run"), Some(env!("CARGO_PKG_VERSION")))
+    );
     assert_eq!(seen.list_at("tools").len(), 1);
 }
 
@@ -144,7 +149,12 @@ fn a_call_of_an_idempotent_tool_is_begun_again_and_has_no_marker() {
 #[test]
 fn the_end_of_an_answer_waits_until_it_is_stored() {
     let memo = Memo { dies_after: Some("t0/model"), ..Memo::default() };
-    let mut run = agent_loop(vec!["Go.".into()], config(&memo, answers(), vec![pay(&Rc::default())]), who(), CancelToken::new());
+    let mut run = agent_loop(
+        vec!["Go.".into()],
+        config(&memo, answers(), vec![pay(&Rc::default())]),
+        who(),
+        CancelToken::new(),
+    );
     let mut names = Vec::new();
     while let Some(Some(event)) = run.next().now_or_never() {
         names.push(event.name());
@@ -160,7 +170,9 @@ fn a_step_that_cannot_be_stored_ends_the_run_in_this_process() {
     let result = run(config(&memo, answers(), vec![pay(&Rc::default())]));
     let error = result.error.unwrap();
     assert_eq!(error.info().phase.as_deref(), Some("step"));
-    assert!(error.info().message.contains("t0/tool/0-pay") && error.info().message.contains("the disk is full"));
+    assert!(
+        error.info().message.contains("t0/tool/0-pay") && error.info().message.contains("the disk is full")
+    );
 }
 
 #[test]
@@ -170,7 +182,10 @@ fn a_result_that_is_too_large_becomes_an_error_that_names_both_numbers() {
     let result = run(config(&memo, answers(), vec![large]));
     assert_eq!(result.text, "Paid.");
     let text = &texts(&result.messages)[2];
-    assert!(text.contains("bytes, and at most 600 can be stored") && text.contains("\"isError\":true"), "{text}");
+    assert!(
+        text.contains("bytes, and at most 600 can be stored") && text.contains("\"isError\":true"),
+        "{text}"
+    );
     let memo = Memo { max_bytes: Some(600), ..Memo::default() };
     let result = run(config(&memo, vec![scripted::text(&"y".repeat(1_000))], Vec::new()));
     assert!(result.error.unwrap().info().message.contains("at most 600 can be stored"));
@@ -192,7 +207,12 @@ fn changes_of_the_session_state_enter_with_the_result() {
     };
     for is_live in [true, false] {
         let answers = if is_live { answers() } else { Vec::new() };
-        let mut run = agent_loop(vec!["Go.".into()], config(&memo, answers, vec![counting(is_live)]), who(), CancelToken::new());
+        let mut run = agent_loop(
+            vec!["Go.".into()],
+            config(&memo, answers, vec![counting(is_live)]),
+            who(),
+            CancelToken::new(),
+        );
         let mut changes = Vec::new();
         while let Some(event) = block_on(run.next()) {
             assert_eq!(run.is_replaying(), !is_live, "{}", event.name());
@@ -222,7 +242,8 @@ fn the_second_run_of_an_agent_has_names_of_its_own() {
 fn what_was_posted_before_the_run_belongs_to_its_beginning() {
     let memo = Memo::default();
     for life in 0..2 {
-        let model = if life == 0 { vec![scripted::text("Yes."), scripted::text("Done.")] } else { Vec::new() };
+        let model =
+            if life == 0 { vec![scripted::text("Yes."), scripted::text("Done.")] } else { Vec::new() };
         let agent = Agent::new(config(&memo, model, Vec::new()), Vec::new());
         if life == 0 {
             drop(agent.follow_up("And then?".into()));
@@ -244,7 +265,9 @@ fn silence_and_the_limit_of_a_tool_are_in_their_records() {
             use futures::stream::{self, StreamExt};
             match request.messages.len() {
                 1 => stream::iter(calls(&[("a", "slow", "{}")])).boxed_local(),
-                _ => stream::once(own.pause(1_000)).map(|()| turnwheel::stream::AssistantMessageEvent::Ping).boxed_local(),
+                _ => stream::once(own.pause(1_000))
+                    .map(|()| turnwheel::stream::AssistantMessageEvent::Ping)
+                    .boxed_local(),
             }
         });
         let own = clock.clone();
@@ -259,7 +282,8 @@ fn silence_and_the_limit_of_a_tool_are_in_their_records() {
         config.rules.timeouts.first_chunk = Some(30);
         config.rules.retry = Rc::new(turnwheel::retry::RetryConfig { max_attempts: 1, ..Default::default() });
         config.ports.steps = Some(Rc::new(memo.clone()));
-        let result = clock.run(agent_loop(vec!["Go.".into()], config, who(), CancelToken::new()).finish()).unwrap();
+        let result =
+            clock.run(agent_loop(vec!["Go.".into()], config, who(), CancelToken::new()).finish()).unwrap();
         assert_eq!(result.error.unwrap().info().message, "the model was silent for 30 ms");
         assert!(texts(&result.messages)[2].contains("\"cause\":\"timeout\""));
         assert_eq!(clock.elapsed(), if life == 0 { 80 } else { 0 });
@@ -278,6 +302,7 @@ fn a_run_that_went_on_days_later_gives_its_model_the_whole_time() {
     let mut config = rig::host::config(&clock, rig::host::answers(vec![scripted::text("Here.")]), Vec::new());
     config.rules.timeouts.model = Some(1_000);
     config.ports.steps = Some(Rc::new(memo));
-    let result = clock.run(agent_loop(vec!["Go.".into()], config, who(), CancelToken::new()).finish()).unwrap();
+    let result =
+        clock.run(agent_loop(vec!["Go.".into()], config, who(), CancelToken::new()).finish()).unwrap();
     assert_eq!(result.text, "Here.");
 }
