@@ -45,6 +45,7 @@ use crate::words::message::AgentMessage;
 
 use answer::AnswerPump;
 pub(crate) use durable::JournalOfAgent;
+#[cfg(feature = "durable")]
 use durable::Seating;
 pub(crate) use handover::Handover;
 pub use handover::{AgentLoopResult, Published};
@@ -119,6 +120,7 @@ pub struct AgentStream {
     result: Option<AgentLoopResult>,
     spans: spans::Spans,
     /// Where the run takes its steps, if it is durable.
+    #[cfg(feature = "durable")]
     seat: Seating,
 }
 
@@ -250,6 +252,7 @@ impl AgentStream {
             recording: None,
             result: None,
             spans: spans::Spans::default(),
+            #[cfg(feature = "durable")]
             seat: Seating::default(),
         }
         .seated()

@@ -151,7 +151,7 @@ impl Step<'_> {
     fn check_watchdog(&mut self, mut inference: Box<Inference>, mut streaming: Streaming) {
         streaming.watchdog = None;
         match streaming.patience(&self.rules.timeouts, self.now) {
-            Err(error) => self.failed(inference, streaming, error),
+            Err(error) => self.failed(inference, streaming, *error),
             Ok(next) => {
                 streaming.watchdog = next.map(|ms| self.start(Effect::Sleep { ms }));
                 inference.stage = AttemptStage::Streaming(streaming);
@@ -271,17 +271,17 @@ impl Streaming {
 
     /// After how many milliseconds to look again whether the answer takes too long, or is silent for too long; the error, if
     /// it is.
-    pub(super) fn patience(&self, limits: &Timeouts, now: u64) -> Result<Option<u64>, ErrorInfo> {
+    pub(super) fn patience(&self, limits: &Timeouts, now: u64) -> Result<Option<u64>, Box<ErrorInfo>> {
         let limit = if self.has_received { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
         let silent = now.saturating_sub(self.last_activity);
         if now >= self.ends {
-            return Err(self.overdue(now));
+            return Err(Box::new(self.overdue(now)));
         }
         let left = limits.model.filter(|ms| *ms < u64::MAX).map(|_| self.ends - now);
         match limit {
             Some(limit) if silent >= limit => {
                 let text = ["the model was silent for ", &text::number(silent), " ms"].concat();
-                Err(ErrorInfo::new(ErrorKind::Network, text).in_phase("model"))
+                Err(Box::new(ErrorInfo::new(ErrorKind::Network, text).in_phase("model")))
             }
             limit => Ok(limit.map(|limit| limit - silent).into_iter().chain(left).min()),
         }

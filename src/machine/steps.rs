@@ -75,7 +75,7 @@ impl LoopState {
 
     /// Whether the answer that streams takes too long, or is silent for too long. If not, returns after how many
     /// milliseconds that is to be asked again.
-    pub(crate) fn patience(&self, rules: &Rules, now: u64) -> Result<Option<u64>, ErrorInfo> {
+    pub(crate) fn patience(&self, rules: &Rules, now: u64) -> Result<Option<u64>, Box<ErrorInfo>> {
         match self.streaming() {
             Some(streaming) => streaming.patience(&rules.timeouts, now),
             None => Ok(None),

@@ -209,7 +209,7 @@ impl World {
         }
         if self.has("timeouts") {
             config.rules.timeouts.first_chunk = Some(50);
-            config.rules.timeouts.total = (self.seed % 8 == 0).then_some(400);
+            config.rules.timeouts.total = self.seed.is_multiple_of(8).then_some(400);
         }
         if level > 0 {
             return config;
@@ -274,7 +274,7 @@ impl World {
         config.ports.steps = Some(Rc::new(Engine(life.clone())));
         let agent = Agent::new(config, Vec::new());
         // A tape costs more than all the rest.
-        let recorder = (self.seed % 16 == 0).then(|| Recorder::new(0));
+        let recorder = self.seed.is_multiple_of(16).then(|| Recorder::new(0));
         recorder.iter().for_each(|recorder| agent.record(recorder).unwrap());
         let who = AgentRunContext::new(&format!("run-{}", self.seed), "session");
         let mut run = agent.prompt(vec!["Go on.".into()], who, CancelToken::new()).unwrap();

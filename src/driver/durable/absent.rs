@@ -8,9 +8,6 @@ use crate::host::config::AgentLoopConfig;
 use crate::host::state::SessionState;
 use crate::machine::{Effect, EffectId, Reply};
 
-/// What a run shares with a journal: nothing.
-pub(crate) type Seating = ();
-
 /// What an agent keeps of its journal: nothing.
 pub(crate) type JournalOfAgent = ();
 

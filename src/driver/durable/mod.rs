@@ -34,7 +34,7 @@ mod seat;
 mod timers;
 
 #[cfg(not(feature = "durable"))]
-pub(crate) use absent::{JournalOfAgent, Seating};
+pub(crate) use absent::JournalOfAgent;
 #[cfg(feature = "durable")]
 pub(crate) use begin::JournalOfAgent;
 #[cfg(feature = "durable")]

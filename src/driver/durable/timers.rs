@@ -87,7 +87,7 @@ impl AgentStream {
             Timed::Attempt(_) => {
                 let now = self.journal_time().unwrap_or_default();
                 match self.state.patience(&self.config.rules, now) {
-                    Err(error) => self.end_answer(effect, error),
+                    Err(error) => self.end_answer(effect, *error),
                     Ok(Some(ms)) => self.carry_out(timer, Effect::Sleep { ms }),
                     Ok(None) => {}
                 }
