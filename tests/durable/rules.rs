@@ -306,3 +306,76 @@ fn a_run_that_went_on_days_later_gives_its_model_the_whole_time() {
         clock.run(agent_loop(vec!["Go.".into()], config, who(), CancelToken::new()).finish()).unwrap();
     assert_eq!(result.text, "Here.");
 }
+
+/// Lives a run that somebody interferes with when an event comes, and once more from its records. Returns what each life saw.
+fn twice(meddle: impl Fn(&Agent, &AgentEvent)) -> [(Vec<String>, Vec<String>); 2] {
+    let memo = Memo::default();
+    [true, false].map(|is_first| {
+        let asks = ToolSpec { requires_approval: turnwheel::tool::ApprovalNeed::Always, ..spec("pay") };
+        let pay = tool(asks, |_: ToolContext| async { "paid" });
+        let model = if is_first { answers() } else { Vec::new() };
+        let agent = Agent::new(config(&memo, model, vec![pay]), Vec::new());
+        let mut run = agent.prompt(vec!["Go.".into()], who(), CancelToken::new()).unwrap();
+        let mut events = Vec::new();
+        while let Some(event) = block_on(run.next()) {
+            if is_first {
+                meddle(&agent, &event);
+            }
+            if !matches!(event, AgentEvent::MessageUpdate(_)) {
+                events.push(event.to_json());
+            }
+        }
+        (events, texts(&agent.messages()))
+    })
+}
+
+#[test]
+fn an_abort_at_any_event_is_at_the_same_place_when_it_is_lived_again() {
+    let moments = [
+        "agent_start",
+        "turn_start",
+        "message_start",
+        "message_update",
+        "message_end",
+        "tool_approval_requested",
+    ];
+    for moment in moments {
+        let [one, two] = twice(|agent, event| {
+            if event.name() == moment {
+                agent.abort("enough");
+            }
+        });
+        assert_eq!(one, two, "{moment}");
+        assert!(one.0.last().unwrap().contains("enough"), "{moment}: {:?}", one.0);
+    }
+}
+
+#[test]
+fn a_decision_rides_in_the_step_that_waits_for_it() {
+    let [one, two] = twice(|agent, event| {
+        if let AgentEvent::ToolApprovalRequested { id, .. } = event {
+            assert!(agent.resolve(id, turnwheel::approval::ToolDecision::Accept));
+        }
+    });
+    assert_eq!(one, two);
+    assert!(one.1[2].contains("paid"), "{:?}", one.1);
+}
+
+#[test]
+fn a_run_that_nobody_can_decide_about_ends_though_it_waits_for_mail() {
+    let memo = Memo::default();
+    let asks = || {
+        let asks = ToolSpec { requires_approval: turnwheel::tool::ApprovalNeed::Always, ..spec("pay") };
+        vec![tool(asks, |_: ToolContext| async { "paid" })]
+    };
+    let mut run = agent_loop(vec!["Go.".into()], config(&memo, answers(), asks()), who(), CancelToken::new());
+    while let Some(Some(_)) = run.next().now_or_never() {}
+    assert_eq!(memo.names.borrow().last().unwrap(), "t0/mail/1");
+    run.inbox().close();
+    let mut last = "";
+    while let Some(Some(event)) = run.next().now_or_never() {
+        last = event.name();
+    }
+    assert_eq!((last, run.result().unwrap().stop_reason.as_str()), ("agent_end", "aborted"));
+    assert!(run.next().now_or_never().is_some_and(|event| event.is_none()), "the step that waited has ended");
+}

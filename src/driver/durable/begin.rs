@@ -101,7 +101,11 @@ impl AgentStream {
 
     /// The session state for the tool that begins now.
     pub(in crate::driver) fn state_of_call(&self) -> SessionState {
-        let Some(seat) = &self.seat else { return self.state.session().clone() };
+        let Some(seat) =
+            self.seat.as_ref().filter(|seat| !seat.loose.borrow().contains_key(&seat.executing.get()))
+        else {
+            return self.state.session().clone();
+        };
         let (state, held) = self.state.session().holding();
         seat.held.borrow_mut().insert(seat.executing.get(), held);
         state

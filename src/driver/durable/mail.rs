@@ -73,8 +73,12 @@ impl AgentStream {
             for command in self.handover.inbox.take_decisions_before_abort() {
                 seat.journal.post(&seat, command);
             }
-            if seat.journal.open.borrow().is_empty() && seat.journal.queue.borrow().is_empty() {
-                // Nothing is stored that could carry it, and nobody lives the end of a run again.
+            let journal = &seat.journal;
+            if journal.waits.get() > 0
+                && journal.open.borrow().is_empty()
+                && journal.queue.borrow().is_empty()
+            {
+                // Nothing is stored that could carry it until the engine has a decision.
                 self.enter_abort(&reason);
                 has_handled = true;
             } else {

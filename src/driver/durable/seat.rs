@@ -13,7 +13,7 @@ use crate::rules::approval::ToolDecision;
 
 use super::chance::Chance;
 use super::journal::Journal;
-use super::open::Open;
+use super::open::{Open, What};
 use super::record::Outcome;
 
 /// The seat of a run, if it is durable.
@@ -146,6 +146,10 @@ impl Seat {
         self.to_begin.borrow_mut().clear();
         for (_, open) in std::mem::take(&mut *self.open.borrow_mut()) {
             open.drop_work();
+        }
+        if self.is_root {
+            let open = self.journal.open.borrow();
+            open.iter().filter(|open| matches!(open.what, What::Mail)).for_each(|open| open.drop_work());
         }
         self.waiting.borrow_mut().clear();
         self.loose.borrow_mut().clear();
