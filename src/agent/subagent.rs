@@ -83,6 +83,10 @@ impl SubAgent {
         };
         let mut config = (self.configure)();
         config.ports.layers = config.ports.layers.or(&context.layers);
+        #[cfg(feature = "durable")]
+        if context.durable.is_some() {
+            config.ports.steps = None;
+        }
         let (agent, stream) = match &context.checkpoint {
             None => {
                 let arguments = context.arguments.to_value();
@@ -100,6 +104,8 @@ impl SubAgent {
             }
         };
         let stream = stream.map_err(|error| error.to_string())?.with_accounts(context.accounts.clone());
+        #[cfg(feature = "durable")]
+        let stream = stream.inside(context.durable.as_ref());
         let inbox = stream.inbox();
         if self.keeps_questions {
             inbox.close();

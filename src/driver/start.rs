@@ -33,10 +33,17 @@ impl AgentStream {
         if !self.is_paired(&effect) {
             return self.step(Input::Reply(id, Reply::Hook(Ok(()))));
         }
-        let config = self.config.clone();
-        if let Some(reply) = default_reply(&config.ports, &effect) {
+        if let Some(reply) = default_reply(&self.config.ports, &effect) {
             return self.step(Input::Reply(id, reply));
         }
+        if let Some(effect) = self.opens(id, effect) {
+            self.carry_out(id, effect);
+        }
+    }
+
+    /// Calls the host.
+    pub(super) fn carry_out(&mut self, id: EffectId, effect: Effect) {
+        let config = self.config.clone();
         let is_poll = matches!(effect, Effect::Poll(_));
         let cancel = CancelToken::new();
         let future = match effect {
@@ -185,7 +192,9 @@ impl AgentStream {
             arguments,
             cancel,
             updates: updates.clone(),
-            state: self.state.session().clone(),
+            state: self.state_of_call(),
+            #[cfg(feature = "durable")]
+            durable: self.inside_of_call(),
         };
         let future = guard(|| Ok(execute_in(config.ports.layers.tool.as_ref(), tool, context)));
         let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));

@@ -2,6 +2,8 @@
 
 mod hooks;
 mod layers;
+#[cfg(feature = "durable")]
+mod steps;
 
 use std::rc::Rc;
 
@@ -10,6 +12,8 @@ use futures::stream::LocalBoxStream;
 
 pub use hooks::{AgentHook, HookCall, HookStages};
 pub use layers::{Layers, ModelAttempt, ModelLayer, NextModel, NextTool, ToolLayer};
+#[cfg(feature = "durable")]
+pub use steps::{Step, StepEffect, Steps};
 
 use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
