@@ -9,7 +9,7 @@ import { fleetStore } from "./fleet.js";
 
 /** @import { StoreOptions } from "../../stores-node.js" */
 /** @import { Change } from "./lease.js" */
-/** @import { LogChange } from "./log.js" */
+/** @import { LogChange } from "../log.js" */
 /** A row of a log: the number of its last entry, whether it has commands, and its entries. @typedef {[number, boolean, string]} Row */
 /** `start` is where the numbers of events begin. @typedef {{ until: number, ttlMs: number, owner: string, running: boolean, start: number }} Terms */
 

@@ -6,12 +6,12 @@ import { complain, isSealed, misuse, textOf } from "../../shared.js";
 import { attempt, contextOf, isInProgress, split } from "../kept.js";
 import { checkSave } from "../place.js";
 import { seal, unseal } from "../seal.js";
-import { LeaseLog } from "./log.js";
+import { LeaseLog } from "../log.js";
 
 /** @import { Checkpoint } from "../../index.js" */
 /** @import { EventLogEntry } from "../../server.js" */
 /** @import { StoreOptions } from "../../stores-node.js" */
-/** @import { LogChange } from "./log.js" */
+/** @import { LogChange } from "../log.js" */
 
 /** @typedef {import("../kept.js").Kept} Kept */
 /**

@@ -3,9 +3,9 @@
 
 import { Agent } from "../../core.js";
 import { complain, kindOf, misuse, textOf } from "../../shared.js";
-import { Drafts } from "./drafts.js";
-import { Gate } from "./gate.js";
-import { Keeper } from "./keeper.js";
+import { Drafts } from "../drafts.js";
+import { Gate } from "../gate.js";
+import { Keeper } from "../keeper.js";
 
 /** @import { AgentOptions, WrappedModelCall, WrappedToolCall } from "../../index.js" */
 /** @import { Lease as PublicLease } from "../../stores-node.js" */

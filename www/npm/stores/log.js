@@ -3,7 +3,7 @@
 // the checkpoint that belongs to them, under the fence, and no listener hears what is not stored. So whoever has the agent
 // next goes on with the next number.
 
-/** @import { EventLogEntry } from "../../server.js" */
+/** @import { EventLogEntry } from "../server.js" */
 /**
  * What is known of a log when its agent is claimed: the events above `first` up to `last` are kept. Of an agent that is new both
  * are the same number, above all those of an agent with its id that was deleted. `commands` are those entries that a later
