@@ -4,7 +4,7 @@
 import { misuse } from "../shared.js";
 
 /** @import { Checkpoint } from "../index.js" */
-/** @import { Lease } from "./node/lease.js" */
+/** @import { Lease } from "./lease.js" */
 
 export class Keeper {
   #lease;

@@ -4,7 +4,7 @@
 // process writes that lost its lease goes into a folder that nobody reads any more. Of the folders two stay: that of the newest
 // claim, and that of the last one that stored something. A deletion is a claim too, which stores that there is nothing.
 
-/** @import { Change } from "./lease.js" */
+/** @import { Change } from "../lease.js" */
 /** @import { LogChange } from "../log.js" */
 /** A row of a log: the number of its last entry, whether it has commands, and its entries. @typedef {[number, boolean, string]} Row */
 /** `start` is where the numbers of events begin. @typedef {{ until: number, ttlMs: number, owner: string, running: boolean, start: number }} Terms */
