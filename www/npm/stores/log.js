@@ -3,7 +3,7 @@
 // the checkpoint that belongs to them, under the fence, and no listener hears what is not stored. So whoever has the agent
 // next goes on with the next number.
 
-/** @import { EventLogEntry } from "../../server.js" */
+/** @import { EventLogEntry } from "../server.js" */
 /**
  * What is known of a log when its agent is claimed: the events above `first` up to `last` are kept. Of an agent that is new both
  * are the same number, above all those of an agent with its id that was deleted. `commands` are those entries that a later
@@ -32,6 +32,8 @@ export class LeaseLog {
   #kept;
   #read;
   #isTrimmed = false;
+  /** Whether anybody tells what happens here. */
+  #isUsed = false;
   #isClosed = false;
 
   /** @param {KeptLog} kept @param {(after: number, limit: number) => Promise<EventLogEntry[]>} read what is stored */
@@ -67,6 +69,7 @@ export class LeaseLog {
   append(entry) {
     // What a process says that gave the agent away is not part of its story.
     if (this.#isClosed) return;
+    this.#isUsed = true;
     this.#tail.push(entry);
     this.#bytes += bytesOf(entry);
     if (entry.type !== "message") this.needsCheckpoint = true;
@@ -99,7 +102,18 @@ export class LeaseLog {
   }
 
   commands() {
+    this.#isUsed = true;
     return this.#kept.commands;
+  }
+
+  /** A checkpoint is stored, together with what is here. Without a log, what listeners have heard does not lead to it: they begin anew. */
+  noteCheckpoint() {
+    this.needsCheckpoint = false;
+    if (this.#isUsed) return;
+    this.#isUsed = this.#isTrimmed = true;
+    this.#first = this.#before = this.#stored = this.last + 1;
+    this.#bytes = 0;
+    this.#kept = { ...this.#kept, commands: [] };
   }
 
   /** Resolves when all that was appended is stored, and rejects if the lease is lost. */

@@ -1,9 +1,9 @@
 // @ts-check
 // Stores an agent and its events: one write after the other. What happens while one is on is stored together, by the next.
 
-import { misuse } from "../../shared.js";
+import { misuse } from "../shared.js";
 
-/** @import { Checkpoint } from "../../index.js" */
+/** @import { Checkpoint } from "../index.js" */
 /** @import { Lease } from "./lease.js" */
 
 export class Keeper {

@@ -2,7 +2,7 @@
 // Which events change what a checkpoint says. An answer that was cut off is requested again, so of its pieces only the first
 // one does: it has begun.
 
-/** @import { AgentEvent } from "../../index.js" */
+/** @import { AgentEvent } from "../index.js" */
 
 export class Drafts {
   /** The agents, by the calls that lead to them, whose answer has begun. @type {Set<string>} */
