@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Agent, subagent, testTool, tool } from "./kit.mjs";
-import { byData, dbos, perform, restate } from "../../pkg/durable.js";
+import { byData, dbos, elsewhere, perform, restate } from "../../pkg/durable.js";
 import { record, ready } from "../../pkg/tape.js";
 import { Life, Records } from "./steps/engines.mjs";
 import { model, survive, World } from "./steps/worlds.mjs";
@@ -224,21 +224,39 @@ test("restate: one await at a time, with tools side by side and a decision", asy
 
 test("byData: models and tools run where their effects are sent to", async () => {
   const add = tool({ name: "add", description: "Adds", parameters: OBJECT, execute: ({ a }) => a + 1 });
-  const elsewhere = model("m", ({ messages }) => (messages.some(({ role }) => role === "tool_result") ? { text: `it is ${messages.at(-1).content[0].text}` } : { calls: [{ id: "c", name: "add", args: { a: 1 } }] }));
+  const there = model("m", ({ messages }) => (messages.some(({ role }) => role === "tool_result") ? { text: `it is ${messages.at(-1).content[0].text}` } : { calls: [{ id: "c", name: "add", args: { a: 1 } }] }));
   const sent = [];
   const run = async (effect) => {
     sent.push(effect.kind);
-    return perform(JSON.parse(JSON.stringify(effect)), { model: elsewhere, tools: [add] });
+    return perform(JSON.parse(JSON.stringify(effect)), { model: there, tools: [add] });
   };
-  const here = { id: "m", provider: "test", streamFn: () => assert.fail("the model of the workflow is never called") };
   const mine = tool({ name: "add", description: "Adds", parameters: OBJECT, execute: () => assert.fail("nor its tools") });
-  const result = await new Agent({ model: here, tools: [mine], host: byData({ run }) }).prompt("Add.");
+  const result = await new Agent({ model: elsewhere(there), tools: [mine], host: byData({ run }) }).prompt("Add.");
   assert.equal(result.text, "it is 2");
   assert.deepEqual(sent, ["model", "tool", "model"]);
+});
+
+test("perform begins a tool once, unless it is idempotent", async () => {
+  let begun = 0;
+  const tools = [false, true].map((idempotent) => testTool(`t${idempotent}`, () => `${++begun}`, { idempotent }));
+  const performed = async (name, attempt) => (await perform({ kind: "tool", name, arguments: {}, callId: "c" }, { tools, attempt })).value.result;
+  assert.equal(await performed("tfalse", 1), "1");
+  assert.deepEqual(await performed("tfalse", 2), { interrupted: true });
+  assert.equal(await performed("ttrue", 2), "2");
+});
+
+test("a model that would be asked from the workflow itself says how to go on", async () => {
+  const { openai } = await import("./kit.mjs");
+  const fetch = () => assert.fail("nobody is asked");
+  const here = await new Agent({ model: openai("m", { apiKey: () => "k", fetch }), host: byData({ run: () => assert.fail("nothing is sent") }) }).prompt("Hi");
+  assert.match(here.error.message, /give the agent `elsewhere\(model\)`/);
+  const alone = await new Agent({ model: elsewhere({ id: "m" }) }).prompt("Hi");
+  assert.match(alone.error.message, /asked in a step, by `perform`/);
 });
 
 test("adapters say what they need", () => {
   assert.throws(() => dbos({}), /takes the class `DBOS`/);
   assert.throws(() => restate({}, {}), /takes the context of a handler/);
   assert.throws(() => byData({}), /needs a function `run`/);
+  assert.throws(() => elsewhere("m"), /takes a model/);
 });

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { symlinkSync } from "node:fs";
+import { readdirSync, symlinkSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { install } from "../../examples/kit.mjs";
@@ -56,10 +56,15 @@ export async function ask(address, body) {
   }
 }
 
-/** An example with the packages of a scope from a folder that has them; they find their own there. @param {string} name @param {string | undefined} from @param {string} scope */
+/**
+ * An example with the packages of a folder, or of one scope there; they find their own there.
+ * @param {string} name @param {string | undefined} from @param {string} [scope]
+ */
 export async function example(name, from, scope) {
   const folder = await install(name);
-  symlinkSync(join(String(from), "node_modules", scope), join(folder, "node_modules", scope));
+  const there = join(String(from), "node_modules");
+  const has = new Set(readdirSync(join(folder, "node_modules")));
+  for (const each of scope ? [scope] : readdirSync(there)) if (!has.has(each)) symlinkSync(join(there, each), join(folder, "node_modules", each));
   return folder;
 }
 
@@ -119,7 +124,10 @@ export async function officeFor(engineOf) {
     server.close();
   }
 
-  return { order, close };
+  /** A new process. */
+  const restart = () => engine.kill();
+
+  return { order, restart, close };
 }
 
 /** What an engine adds to a step, in ms: the median of a few unbroken orders. @param {{ order(): Promise<Story> }} office */
