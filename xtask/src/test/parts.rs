@@ -133,7 +133,7 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "wrangler", files: "tests/e2e/wrangler.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
-    Part { name: "durable-cloudflare", files: "tests/e2e/durable-cloudflare.mjs", needs: Need::Package, count: Count::Node,
+    Part { name: "durable", files: "tests/e2e/durable-*.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "lives", files: "tests/e2e/lives.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
