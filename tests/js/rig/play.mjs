@@ -167,8 +167,8 @@ function subscribe(world, agent) {
 /** @param {any} agent @param {World} world */
 function queues(agent, world) {
   const note = async (/** @type {string} */ text, /** @type {Promise<any>} */ receipt) => {
-    const { delivered, turnIndex } = await receipt;
-    // A single run has no agent that could tell.
+    // An engine may have no receipts, and a single run has no agent that could tell.
+    const { delivered, turnIndex } = (await receipt) ?? {};
     if (world.scenario.driver === "agent" && world.log.showsMore) world.log.receipts.push(delivered ? { text, turn_index: turnIndex } : { text, not_read: true });
   };
   return {
