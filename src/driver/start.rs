@@ -8,7 +8,9 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, DEEPEST_NESTING, Ports};
 use crate::host::isolate::guard;
-use crate::host::ports::{CompactionCall, HookCall, MessageProvider, Timer, ToolLayer, TurnCall};
+use crate::host::ports::{
+    AgentRunContext, CompactionCall, HookCall, MessageProvider, Timer, ToolLayer, TurnCall,
+};
 use crate::host::tool::{AgentTool, Nesting, ToolContext, ToolOutcome};
 use crate::machine::{Effect, EffectId, Input, Queue, Reply};
 use crate::rules::policy::Transform;
@@ -111,10 +113,18 @@ impl AgentStream {
             Effect::Prepare { overflow } => {
                 let transformer = ports.transformer.clone()?;
                 let messages: Rc<[AgentMessage]> = self.state.chosen_messages().into();
-                let answer = guard(|| Ok(transformer.transform(messages, overflow, cancel.clone())));
+                let answer = guard(|| {
+                    Ok(transformer.transform_in(
+                        self.context(),
+                        self.state.turn_index(),
+                        messages,
+                        overflow,
+                        cancel.clone(),
+                    ))
+                });
                 EffectFuture::once(answer, Reply::Prepared)
             }
-            Effect::Poll(queue) => poll(&ports.messages.clone()?, queue),
+            Effect::Poll(queue) => poll(&ports.messages.clone()?, self.context(), queue),
             Effect::Compact { model } => {
                 let engine = ports.compaction.clone()?;
                 let messages: Rc<[AgentMessage]> = self.state.messages().into();
@@ -124,7 +134,9 @@ impl AgentStream {
             }
             Effect::Approve(request) => {
                 let approver = ports.approver.clone()?;
-                let answer = guard(|| Ok(approver.decide(request, cancel.clone())));
+                let answer = guard(|| {
+                    Ok(approver.decide_in(self.context(), self.state.turn_index(), request, cancel.clone()))
+                });
                 EffectFuture::once(answer, Reply::Approved)
             }
             Effect::Hook(call) => {
@@ -217,12 +229,9 @@ fn execute_in(
     layer.execute(context, Box::new(next))
 }
 
-fn poll(provider: &Rc<dyn MessageProvider>, queue: Queue) -> EffectFuture {
+fn poll(provider: &Rc<dyn MessageProvider>, context: &AgentRunContext, queue: Queue) -> EffectFuture {
     let answer = guard(|| {
-        let messages = match queue {
-            Queue::FollowUp => provider.poll_follow_up(),
-            _ => provider.poll_steering(),
-        };
+        let messages = provider.poll_in(context, matches!(queue, Queue::FollowUp));
         Ok(Box::pin(async { Ok(messages.await) }) as LocalBoxFuture<'static, _>)
     });
     EffectFuture::once(answer, |messages| Reply::Polled(messages.unwrap_or_default()))
