@@ -5,9 +5,10 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use super::Built;
 use super::manifest::{Budget, MANIFEST};
+use super::parts::{self, Parts};
 use super::scripts::esbuild;
-use super::{Built, parts};
 use crate::run::{command, read, root};
 
 /// The sizes of the package: of every file, and of what a page loads.
@@ -70,12 +71,11 @@ impl Built {
         let parts = &self.manifest.package.parts;
         let parts = parts.iter().map(|name| size_of(&parts::file_of(&self.manifest.package.part, name)));
         let parts = parts.collect::<Result<Vec<_>>>()?;
-        let [begin, wires @ .., answer, rest] = parts.as_slice() else {
-            bail!("{MANIFEST} names too few parts")
-        };
-        let mut wires = wires.to_vec();
-        wires.sort_by_key(|size| size.2);
-        let largest = wires.pop().unwrap_or(NOTHING);
+        let Parts { first: begin, wires, answer, answers, requests, rest } = Parts::of(&parts)?;
+        let mut wires: Vec<(Size, Size)> = wires.iter().copied().zip(answers.iter().copied()).collect();
+        wires.sort_by_key(|(asking, reading)| asking.2 + reading.2);
+        let (asking, reading) = wires.pop().unwrap_or((NOTHING, NOTHING));
+        let others = wires.into_iter().fold(NOTHING, |sum, (asking, reading)| sum.with(asking).with(reading));
         // A budget for an entry that is not there would never be exceeded.
         entries.keys().try_for_each(|name| size_of(name).map(drop))?;
         let modules = self.manifest.modules.values();
@@ -84,9 +84,9 @@ impl Built {
         Ok(Sizes {
             modules: modules.collect::<Result<_>>()?,
             stages: [
-                ("first", [at_once, begin.with(largest)]),
-                ("answer", [NOTHING, *answer]),
-                ("afterwards", [later, wires.into_iter().fold(*rest, Size::with)]),
+                ("first", [at_once, begin.with(asking)]),
+                ("answer", [NOTHING, answer.with(reading)]),
+                ("afterwards", [later, requests.with(*rest).with(others)]),
             ],
             files,
             entry: entry.clone(),
