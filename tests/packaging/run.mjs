@@ -180,7 +180,7 @@ try {
     const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'";
     const heard = await shop.serve(await shop.app("page"), { "content-security-policy": policy });
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 7, "all parts, and not the whole");
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 12, "all parts, and not the whole");
     assert.ok(!heard.asked.some((path) => /node\.js|workerd\.js/.test(path)));
     const refused = await shop.serve(join(shop.home, "page"), { "content-security-policy": policy.replace(" 'wasm-unsafe-eval'", "") });
     assert.equal(refused.said, "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'");
@@ -276,7 +276,7 @@ try {
     await shop.npm(source, "build");
     const heard = await shop.serve(join(source, "dist"));
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 7, "all parts, and not the whole");
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 12, "all parts, and not the whole");
   });
 
   await check("an extension: its page, and its service worker", async () => {

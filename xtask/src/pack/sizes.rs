@@ -18,6 +18,8 @@ pub struct Sizes {
     /// What a page with one wire, the largest, loads, script and wasm: until the first request leaves; until the first text
     /// can be read; afterwards, other wires included.
     stages: [(&'static str, [Size; 2]); 3],
+    /// What only an agent loads whose host stores its steps; no part of the sum.
+    apart: Size,
     budget: [usize; 2],
     /// Further modules: their files, their bytes after brotli, and their budgets.
     modules: Vec<(String, usize, usize)>,
@@ -61,7 +63,7 @@ impl Built {
         let mut sizes = text.lines().map(serde_json::from_str::<Size>);
         let mut script =
             || sizes.next().context("sizes.mjs printed nothing")?.context("in what sizes.mjs printed");
-        let (at_once, later) = (script()?, script()?);
+        let (at_once, later, apart) = (script()?, script()?, script()?);
         let files: Vec<(String, Size)> =
             names.into_iter().cloned().zip(sizes.collect::<Result<Vec<_>, _>>()?).collect();
         let size_of = |name: &String| {
@@ -88,6 +90,7 @@ impl Built {
                 ("answer", [NOTHING, answer.with(reading)]),
                 ("afterwards", [later, requests.with(*rest).with(others)]),
             ],
+            apart,
             files,
             entry: entry.clone(),
             budget: [*first, *everything],
@@ -119,6 +122,7 @@ impl Sizes {
             everything = everything.with(script).with(wasm);
         }
         text.push_str(&line("everything", everything));
+        text.push_str(&line("apart, for durable runs", self.apart));
         text
     }
 
@@ -165,6 +169,7 @@ mod tests {
                 ("answer", [NOTHING, Size(20, 15, 10)]),
                 ("afterwards", [Size(3, 2, 1), Size(40, 35, 30)]),
             ],
+            apart: NOTHING,
             budget: [first, everything],
             modules: vec![("more.wasm".to_owned(), 5, 5)],
             own_std: true,
