@@ -294,10 +294,9 @@ class FileShelf {
   async #kept(id, fence) {
     const { readFile } = await fs();
     const text = await orNothing(readFile(this.#file(id, fence, "state.json"), "utf8"));
-    const file = text === undefined ? undefined : await orNothing(readFile(this.#file(id, fence, JSON.parse(text).messages)));
-    if (text === undefined || file === undefined) return;
-    /** @type {Record} */
-    const record = JSON.parse(text);
+    const record = text === undefined ? undefined : recordOf(text, id);
+    const file = record && (await orNothing(readFile(this.#file(id, fence, record.messages))));
+    if (!record || !file) return;
     return { fence, record, messages: file.subarray(0, record.bytes).toString().split("\n").slice(0, record.count) };
   }
 
@@ -307,6 +306,14 @@ class FileShelf {
     const folder = this.#folderOf(id);
     for (const name of await readdir(folder)) if (Number(name) < fence) await rm(`${folder}/${name}`, { recursive: true, force: true });
   }
+}
+
+/** What `state.json` says. The names in it are those of files beside it: whoever wrote it leads nobody elsewhere. @param {string} text @param {string} id @returns {Record} */
+function recordOf(text, id) {
+  const record = JSON.parse(text);
+  const isOwn = (/** @type {string} */ name) => typeof record?.[name] === "string" && new RegExp(`^${name}-\\d{1,15}\\.jsonl$`).test(record[name]);
+  if (!isOwn("messages") || !isOwn("events")) throw misuse(`what is kept of \`${id}\` was not written by turnwheel: state.json names files that are none of its own`);
+  return record;
 }
 
 /** Written beside and renamed: there is never half a file. @param {string} file @param {string} text */
