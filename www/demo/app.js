@@ -78,7 +78,7 @@ class App {
     this.conversation = new Conversation(byId("messages", HTMLElement), {
       now: () => this.#now(),
       announce: (text) => void (this.replayTime === undefined && this.announcer.say(text)),
-      decide: (callId, isAllowed) => this.#decide(callId, isAllowed),
+      decide: (callId, isAllowed, changed) => this.#decide(callId, isAllowed, changed),
       answer: (id, answer, callId) => this.#answer(id, answer, callId),
       argumentsOf: (callId) => this.run?.partialArguments(callId),
     });
@@ -402,11 +402,11 @@ class App {
     document.title = title;
   }
 
-  /** @param {string} callId @param {boolean} isAllowed */
-  #decide(callId, isAllowed) {
+  /** @param {string} callId @param {boolean} isAllowed @param {{ [name: string]: import("../npm/index.js").JsonValue }} [changed] other arguments than the model's */
+  #decide(callId, isAllowed, changed) {
     if (this.goOn) this.#resume();
     // A failure is reported later.
-    const resolve = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId) : { action: "reject", reason: "The person refused it." });
+    const resolve = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId, changed) : { action: "reject", reason: "The person refused it." });
     resolve().catch((error) => this.#failed(error));
     this.box.focus({ preventScroll: true });
   }
@@ -429,12 +429,12 @@ class App {
   /**
    * Returns the decision to allow a call. A Worker cannot rename this page, so the page does it and returns
    * the result in place of the tool.
-   * @param {string} callId @returns {import("../npm/index.js").ToolDecision}
+   * @param {string} callId @param {{ [name: string]: import("../npm/index.js").JsonValue }} [changed] @returns {import("../npm/index.js").ToolDecision}
    */
-  #allowed(callId) {
+  #allowed(callId, changed) {
     const call = this.place.conversation && this.agent?.pendingApprovals.find((pending) => pending.callId === callId);
-    if (call?.toolName !== "rename_page") return "approve";
-    const title = String(call.arguments["title"]).trim();
+    if (call?.toolName !== "rename_page") return changed ? { action: "approve", arguments: changed } : "approve";
+    const title = String((changed ?? call.arguments)["title"]).trim();
     this.#rename(title);
     return { action: "result", content: `The page is called “${title}” now.` };
   }

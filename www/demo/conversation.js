@@ -2,6 +2,7 @@
 // The conversation as it streams. An event changes the state at once; the page itself is updated in `draw`
 // only, which the app calls at most once per animation frame.
 
+import { approvalQuestion } from "./approval.js";
 import { h } from "./dom.js";
 import { MarkdownView } from "./markdown.js";
 import { budgetInWords, budgetQuestion, toolQuestion } from "./questions.js";
@@ -15,7 +16,7 @@ import { duration, inWords, outcomeOf, progressOf, textOf } from "./trace.js";
  * @typedef {object} Callbacks
  * @property {() => number} now
  * @property {(text: string, isUrgent?: boolean) => void} announce announces it to a screen reader
- * @property {(callId: string, isAllowed: boolean) => void} decide decides about a call that needs approval
+ * @property {(callId: string, isAllowed: boolean, changed?: { [name: string]: JsonValue }) => void} decide decides about a call that needs approval, perhaps with other arguments
  * @property {(id: string, answer: import("../npm/index.js").Answer, callId?: string) => void} answer answers a question of a budget or of a tool
  * @property {(callId: string) => JsonValue | undefined} argumentsOf the arguments of a call as far as they have arrived
  */
@@ -435,12 +436,8 @@ class ToolCard {
   ask(given) {
     this.arguments = given;
     this.isStale = this.isArgumentsStale = true;
-    const button = (/** @type {string} */ text, /** @type {boolean} */ isAllowed) => h("button", {
-      type: "button", class: isAllowed ? "primary" : "", testid: isAllowed ? "allow" : "refuse",
-      onclick: () => this.callbacks.decide(this.callId, isAllowed),
-    }, text);
     this.question?.remove();
-    this.question = h("div", { class: "question", testid: "question", role: "group", "aria-label": "May this tool run?" }, button("Allow", true), button("Refuse", false));
+    this.question = approvalQuestion(given, (isAllowed, changed) => this.callbacks.decide(this.callId, isAllowed, changed));
     this.root.append(this.question);
     this.#state("asks");
   }

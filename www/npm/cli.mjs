@@ -49,14 +49,23 @@ async function main(args) {
 
 /** @param {string} text */
 function say(text) {
-  console.log(text);
+  console.log(harmless(text));
   return 0;
 }
 
 /** @param {string} text */
 function complain(text) {
-  console.error(text);
+  console.error(harmless(text));
   return 1;
+}
+
+/**
+ * A text of which the terminal makes nothing but letters: somebody else has written what is on a tape. An escape sequence would
+ * change what stands above it, or the clipboard. Within JSON it says the same.
+ * @param {string} text
+ */
+function harmless(text) {
+  return text.replace(/[\0-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** @param {unknown} error */
@@ -158,14 +167,14 @@ async function writeTest(file, tape) {
   if (existsSync(test)) return complain(`${test} is there already`);
   const { text, stopReason } = await replay(tape).result;
   const name = basename(file);
-  writeFileSync(test, `// Lives ${name} again: no model, no tools, no network.
+  writeFileSync(test, `// Lives ${harmless(name).replace(/[\n\u2028\u2029]/g, " ")} again: no model, no tools, no network.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { replay, Tape } from "turnwheel/tape";
 
 test(${JSON.stringify(`${name} is lived again as it was`)}, async () => {
-  const tape = Tape.parse(readFileSync(new URL(${JSON.stringify(`./${name}`)}, import.meta.url), "utf8"));
+  const tape = Tape.parse(readFileSync(new URL(${JSON.stringify(`./${encodeURIComponent(name)}`)}, import.meta.url), "utf8"));
   // To run a tool of yours for real and compare: replay(tape, { tools: { search } })
   const result = await replay(tape).result;
   assert.equal(result.stopReason, ${JSON.stringify(stopReason)});

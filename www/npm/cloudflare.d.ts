@@ -98,16 +98,33 @@ export interface ObjectNamespace {
 }
 
 /**
- * Passes a request for `PREFIX/NAME/…` to the object with that name; `undefined` for every other path. It lets everybody in:
- * authenticate the request before, and check that who asks may use NAME. Default of `prefix`: `/agents`. A name has at most
- * 256 characters, encoded as in a URL.
+ * What {@link route} may be told.
+ *
+ * @example
+ * const options: RouteOptions = { prefix: "/chats", authorize: (request, name) => request.headers.get("authorization") === `Bearer ${tokens[name]}` };
+ */
+export interface RouteOptions {
+  /** Default: `/agents`. */
+  prefix?: string;
+  /**
+   * Says whether who asks may use the agent of this name: true, false, or a Response of its own. Whatever else it gives or throws is
+   * a no, before any object is asked. Without it everybody may, unless the request was authenticated before. It is not asked about
+   * a preflight (OPTIONS), which carries no credentials.
+   */
+  authorize?: (request: Request, name: string) => boolean | Response | Promise<boolean | Response>;
+}
+
+/**
+ * Passes a request for `PREFIX/NAME/…` to the object with that name; `undefined` for every other path. Without `authorize` it lets
+ * everybody in: authenticate the request before, and check that who asks may use NAME. A name has at most 256 characters, encoded
+ * as in a URL.
  *
  * @example
  * export default {
  *   fetch: (request: Request) => route(request, env.CHAT) ?? new Response("not found", { status: 404 }),
  * };
  */
-export function route(request: Request, namespace: ObjectNamespace, options?: { prefix?: string }): Promise<Response> | undefined;
+export function route(request: Request, namespace: ObjectNamespace, options?: RouteOptions): Promise<Response> | undefined;
 
 /**
  * The part of a Workflow's `step` that {@link workflowHost} uses.

@@ -117,3 +117,17 @@ test("the moments of a tape that is refused say the same", async () => {
   assert.throws(() => fork(tape, { at: tape.events, model: scripted([]) }), TapeDivergence);
   assert.throws(() => cassette(tape).unused, TapeDivergence);
 });
+
+test("a cassette of a tape that somebody has changed by hand says which line it does not understand", async () => {
+  const lines = (await whole()).trimEnd().split("\n");
+  const at = lines.findIndex((line) => line.startsWith('{"rules":'));
+  const { rules } = JSON.parse(/** @type {string} */ (lines[at]));
+  for (const changed of [{ ...rules, models: null }, { ...rules, models: [{ id: 5 }] }, { ...rules, tools: "__proto__" }, { ...rules, tools: [null] }, null]) {
+    const tape = Tape.parse([...lines.slice(0, at), JSON.stringify({ rules: changed }), ...lines.slice(at + 1)]);
+    assert.throws(() => cassette(tape).tools(), /a line of the tape cannot be understood .*: \{"rules":/, JSON.stringify(changed));
+  }
+  for (const added of ['{"model":5}', '{"model":{"provider":"p"}}', '{"model":{"provider":"p","request":{"model":"m","tools":[],"messages":[null]},"events":[]}}', '{"tool":null,"model":{}}']) {
+    const tape = Tape.parse([...lines.slice(0, -1), `{"added":${added}}`, /** @type {string} */ (lines.at(-1))]);
+    assert.throws(() => cassette(tape).unused, /a line of the tape cannot be understood/, added);
+  }
+});

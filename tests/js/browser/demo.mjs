@@ -688,7 +688,7 @@ await check("360 px: a model with a long name leaves every button in reach", asy
   await shot(page, "phone-model");
 }, { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
 
-const ASKING = "What is 6*7? And rename this page to Turning";
+const ASKING = "What is 6*7? And rename this page to Spinning";
 
 /** @param {Page} page */
 async function reload(page) {
@@ -717,6 +717,18 @@ for (const [name, options] of /** @type {const} */ ([["", {}], [", 360 px, dark"
     await accessible(page);
     await noSidewaysScroll(page);
     await shot(page, `asks-again${name && "-phone"}`);
+    // Other arguments than the model's: first what is none, by keyboard.
+    await page.focus(by("change"));
+    await page.keyboard.press("Enter");
+    for (const [wrong, flaw] of [["{", /no JSON/], ["[]", /an object/]]) {
+      await page.fill(by("changed-arguments"), String(wrong));
+      await page.click(by("allow"));
+      assert.match(await page.innerText(by("changed-flaw")), /** @type {RegExp} */ (flaw));
+    }
+    await accessible(page);
+    await noSidewaysScroll(page);
+    await shot(page, `asks-change${name && "-phone"}`);
+    await page.fill(by("changed-arguments"), '{ "title": "Turning" }');
     await page.focus(by("allow"));
     await page.keyboard.press("Enter");
     await idle(page);

@@ -256,6 +256,95 @@ test("a live agent: it is followed, looked back at, and what is shown at an even
   assert.equal(found.markup, 0, "text does not become HTML");
 }));
 
+test("while a run plays, the focus, the scroll and what was opened stay where they are", { timeout: 120_000 }, () => onPage(async (page) => {
+  const found = await page.evaluate(async () => {
+    const { Agent, inspector, frames, custom, tool } = /** @type {any} */ (globalThis);
+    /** @type {() => void} */
+    let go = () => {};
+    const more = () => new Promise((resolve) => (go = () => resolve(undefined)));
+    let turn = 0;
+    const model = custom("m", async function* () {
+      const index = turn++;
+      yield { type: "start" };
+      yield { type: "thinking_start", contentIndex: 0 };
+      yield { type: "thinking_delta", contentIndex: 0, delta: "hm ".repeat(3000) };
+      for (let i = 0; i < 4; i++) {
+        await more();
+        yield { type: "thinking_delta", contentIndex: 0, delta: "and so on " };
+      }
+      yield { type: "thinking_end", contentIndex: 0 };
+      if (index < 12) {
+        yield { type: "tool_call_start", contentIndex: 1, callId: `c${index}`, toolName: "look" };
+        yield { type: "tool_call_end", contentIndex: 1 };
+      }
+      yield { type: "done", stopReason: index < 12 ? "tool_use" : "stop" };
+    });
+    const agent = new Agent({ model, tools: [tool({ name: "look", description: "", parameters: { type: "object" }, execute: () => "seen" })], includeRequests: true });
+    inspector.source = agent;
+    const run = agent.prompt("Go");
+    const root = inspector.shadowRoot;
+    const step = async (/** @type {number} */ times) => {
+      for (let i = 0; i < times; i++) {
+        go();
+        await frames(3);
+      }
+    };
+    const shown = () => ({ tag: root.activeElement?.tagName, text: root.activeElement?.textContent?.slice(0, 20), label: root.activeElement?.getAttribute("aria-label") });
+    /** @type {Record<string, unknown>} */
+    const out = {};
+    await step(2);
+    const summary = () => root.querySelector("#panel-conversation .open summary");
+    summary().focus();
+    summary().click();
+    await frames(2);
+    await step(1);
+    out["thinking"] = [shown(), summary().parentElement.open];
+    summary().click();
+    await frames(2);
+    root.querySelector("#panel-conversation .open button.more").click();
+    await frames(2);
+    await step(1);
+    out["all"] = [root.activeElement?.closest?.("[data-all]") !== null, root.querySelector("#panel-conversation .open .long").textContent.length > 9000];
+    for (const name of ["table", "request", "events"]) {
+      root.querySelector(`#tab-${name}`).click();
+      await frames(2);
+      if (name === "table") root.querySelectorAll("#panel-table button.plain")[1].focus();
+      if (name === "request") (root.querySelector("#panel-request summary").click(), root.querySelector("#panel-request summary").focus());
+      if (name === "events") root.querySelector("#panel-events .json").focus();
+      const before = shown();
+      await step(9);
+      out[name] = [before, shown(), name === "request" ? root.querySelector("#panel-request details").open : undefined];
+    }
+    // At the end there is no next event, and whoever was at its button stays there.
+    const on = root.querySelector("[aria-label='Next event']");
+    inspector.n = inspector.end - 1;
+    await frames(2);
+    on.focus();
+    on.click();
+    await frames(2);
+    out["on"] = [shown().label, on.getAttribute("aria-disabled")];
+    const panel = root.querySelector("#panel-conversation");
+    inspector.n = inspector.end - 1;
+    await frames(2);
+    panel.scrollTop = 40;
+    await step(6);
+    out["scroll"] = panel.scrollTop;
+    run.abort();
+    await run;
+    return out;
+  });
+  assert.deepEqual(found["thinking"], [{ tag: "SUMMARY", text: "thinking", label: null }, false]);
+  assert.deepEqual(found["all"], [true, true]);
+  for (const name of ["table", "request", "events"]) {
+    const [before, after, open] = /** @type {any} */ (found[name]);
+    assert.deepEqual(after, before, name);
+    assert.ok(before.tag, name);
+    if (name === "request") assert.equal(open, true);
+  }
+  assert.deepEqual(found["on"], ["Next event", "true"]);
+  assert.equal(found["scroll"], 40);
+}));
+
 test("an agent elsewhere is inspected from the page, while it works", { timeout: 120_000 }, () => onPage(async (page) => {
   await page.evaluate(async () => {
     const { RemoteAgent, inspector } = /** @type {any} */ (globalThis);

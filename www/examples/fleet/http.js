@@ -8,6 +8,8 @@ async function serve(answer, incoming, outgoing) {
   const left = new AbortController();
   outgoing.on("close", () => left.abort());
   const body = method === "POST" ? Readable.toWeb(incoming) : undefined;
+  // A path begins with one slash, and a host has none: otherwise the one would say what the other is.
+  if (!/^[\w.:[\]-]+$/.test(headers.host ?? "") || !/^\/(?!\/)/.test(incoming.url)) return outgoing.writeHead(400).end();
   const response = await answer(new Request(`http://${headers.host}${incoming.url}`, { method, headers, body, duplex: "half", signal: left.signal }));
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   outgoing.flushHeaders();

@@ -1,18 +1,21 @@
 // The one address of the fleet:   SERVERS=http://127.0.0.1:3001,http://127.0.0.1:3002 node router.js
 // Passes every request on to the process that has the agent. Where that is, a process says, from the store: 409 with the header
-// `turnwheel-owner`. Nothing that a client sends is taken for an address. It keeps nothing, so there may be several.
+// `turnwheel-owner`. Nothing that a client sends is taken for an address, and nobody is asked but SERVERS: whoever can write the
+// store sends no request, and no token in it, elsewhere. It keeps nothing, so there may be several.
 
 import { createServer, request as send } from "node:http";
 
 const { env } = process;
-const SERVERS = (env.SERVERS ?? "http://127.0.0.1:3001").split(",");
+const SERVERS = (env.SERVERS ?? "http://127.0.0.1:3001").split(",").map((one) => new URL(one).origin);
 /** How often a request is passed on, to look for the owner. */
 const MAX_HOPS = 8;
 /** A process that says nothing for so long is left alone. */
 const SILENCE_MS = Number(env.SILENCE_MS ?? 10_000);
 const MAX_BODY = 1_000_000;
 const MAX_KNOWN = 100_000;
-const NOT_PASSED_ON = ["connection", "keep-alive", "transfer-encoding", "upgrade", "turnwheel-owner"];
+const METHODS = ["GET", "HEAD", "POST", "OPTIONS"];
+// The length is that of the body that is sent on.
+const NOT_PASSED_ON = ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "content-length", "expect", "upgrade", "turnwheel-owner"];
 
 /** Who had each agent when it was last asked for; a guess that the processes correct. */
 const owners = new Map();
@@ -42,9 +45,9 @@ async function read(incoming) {
 }
 
 /** Sends the request to a process; resolves when its answer begins. */
-function ask(server, { method, url, headers }, body, left) {
+function ask(server, { method, path, headers }, body, left) {
   return new Promise((resolve, reject) => {
-    const outgoing = send(new URL(url, server), { method, headers, signal: left }, resolve);
+    const outgoing = send(new URL(path, server), { method, headers: { ...headers, ...(body && { "content-length": body.length }) }, signal: left }, resolve);
     outgoing.setTimeout(SILENCE_MS, () => outgoing.destroy(new Error("no answer")));
     outgoing.once("response", () => outgoing.setTimeout(0));
     outgoing.once("error", reject);
@@ -54,9 +57,12 @@ function ask(server, { method, url, headers }, body, left) {
 
 async function pass(incoming, outgoing) {
   if (incoming.url === "/health") return outgoing.end("ok");
-  const id = /^\/agents\/([^/?]+)/.exec(incoming.url)?.[1];
+  // What the process will make of it: a path with dots in it would be another agent's there, or none.
+  const { pathname, search } = new URL(incoming.url, "http://router");
+  const id = /^\/agents\/([^/]+)/.exec(pathname)?.[1];
   const body = incoming.method === "POST" ? await read(incoming) : undefined;
-  if (id === undefined) return refuse(outgoing, 404, "invalid_request", "ask for /agents/ID/state");
+  if (id === undefined || !incoming.url.startsWith("/agents/")) return refuse(outgoing, 404, "invalid_request", "ask for /agents/ID/state");
+  if (!METHODS.includes(incoming.method)) return refuse(outgoing, 405, "invalid_request", `a request is one of ${METHODS.join(", ")}`);
   if (incoming.method === "POST" && !body) return refuse(outgoing, 413, "invalid_request", `a command has ${MAX_BODY} bytes at most`);
   const left = new AbortController();
   outgoing.on("close", () => left.abort());
@@ -67,7 +73,7 @@ async function pass(incoming, outgoing) {
     server ??= pick(id, others.length > 0 ? others : SERVERS);
     let answer;
     try {
-      answer = await ask(server, { ...incoming, method: incoming.method, url: incoming.url, headers }, body, left.signal);
+      answer = await ask(server, { method: incoming.method, path: pathname + search, headers }, body, left.signal);
     } catch {
       if (left.signal.aborted) return;
       // It is gone. Until its lease is over nobody else can have what it had.
@@ -81,15 +87,15 @@ async function pass(incoming, outgoing) {
     const isFull = answer.statusCode === 503 && others.length > 1;
     if (owner === undefined && !isFull) {
       note(id, server);
-      outgoing.writeHead(answer.statusCode, Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !NOT_PASSED_ON.includes(name))));
+      outgoing.writeHead(answer.statusCode, Object.fromEntries(Object.entries(answer.headers).filter(([name]) => name === "content-length" || !NOT_PASSED_ON.includes(name))));
       outgoing.flushHeaders();
       answer.on("error", () => outgoing.destroy()).on("aborted", () => outgoing.destroy());
       return void answer.pipe(outgoing);
     }
     answer.resume();
     if (owner === undefined) tried.add(server);
-    // The owner is gone, or gives the agent back this moment.
-    else if (tried.has(owner)) break;
+    // The owner is gone, or gives the agent back this moment; or it is none of ours.
+    else if (tried.has(owner) || !SERVERS.includes(owner)) break;
     else if (owner === server) await new Promise((resolve) => setTimeout(resolve, 20 * 2 ** hop));
     server = owner;
   }

@@ -17,7 +17,7 @@ const LIMITS = { messages: 10_000, tools: 1_000, resume: 1_000 };
  * @returns {AGUIInput}
  */
 export function fromAGUI(input) {
-  if (typeof input !== "object" || input === null) throw misuse(`fromAGUI takes the parsed body of a request, got ${kindOf(input)}`);
+  if (typeof input !== "object" || input === null || typeof input.json === "function") throw misuse(`fromAGUI takes the parsed body of a request: fromAGUI(await request.json()), got ${kindOf(input)}`);
   const { threadId, runId, protocolVersion, state = {}, context = [], forwardedProps } = input;
   const messages = /** @type {Posted[]} */ (listOf(input, "messages"));
   const tools = listOf(input, "tools").map(toolOf);
@@ -42,6 +42,8 @@ export function fromAGUI(input) {
  * @param {readonly AGUITool[]} tools @returns {ToolDefinition[]}
  */
 export function frontendTools(tools) {
+  if (!Array.isArray(tools)) throw misuse(`frontendTools takes the tools of the client: frontendTools(fromAGUI(body).tools), got ${kindOf(tools)}`);
+  tools.forEach(toolOf);
   return tools.map(({ name, description, parameters }) => ({
     name, description,
     parameters: /** @type {ToolDefinition["parameters"]} */ (parameters ?? { type: "object" }),
@@ -92,7 +94,7 @@ function decisionOf(entry, i) {
 function resultsOf(messages, tools) {
   const last = messages.findLastIndex(({ role }) => role === "assistant");
   /** @type {Map<unknown, unknown>} */
-  const names = new Map((messages[last]?.toolCalls ?? []).map((/** @type {any} */ call) => [call?.id, call?.function?.name]));
+  const names = new Map(callsOf(messages[last]).map((/** @type {any} */ call) => [call?.id, call?.function?.name]));
   /** @type {{ [callId: string]: ToolDecision }} */
   const results = {};
   for (const { role, toolCallId, content, error } of messages.slice(last + 1)) {
@@ -130,11 +132,11 @@ function historyOf(messages) {
   /** Thoughts come as messages before the answer that they led to. @type {AnswerBlock[]} */
   let thoughts = [];
   for (const message of messages) {
-    const { role, content, toolCalls, toolCallId, error, encryptedValue } = message;
+    const { role, content, toolCallId, error, encryptedValue } = message;
     if (role === "user") history.push(userMessage(message));
     else if (role === "reasoning" && content) thoughts.push({ type: "thinking", thinking: String(content), ...(typeof encryptedValue === "string" && { signature: encryptedValue }) });
     else if (role === "assistant") {
-      const calls = (Array.isArray(toolCalls) ? toolCalls : []).map(callOf);
+      const calls = callsOf(message).map(callOf);
       for (const call of calls) names.set(call.callId, call.toolName);
       /** @type {AnswerBlock[]} */
       const blocks = [...thoughts, ...(content ? [/** @type {const} */ ({ type: "text", text: textOf(content) })] : []), ...calls];
@@ -146,9 +148,13 @@ function historyOf(messages) {
   return history;
 }
 
+/** @param {Posted | undefined} message @returns {any[]} */
+const callsOf = (message) => (Array.isArray(message?.toolCalls) ? message.toolCalls : []);
+
 /** @param {any} call @returns {Extract<AnswerBlock, { type: "tool_call" }>} */
 function callOf(call) {
-  const { id, function: { name = "", arguments: text = "{}" } = {} } = call ?? {};
+  const { id, function: asked } = call ?? {};
+  const { name = "", arguments: text = "{}" } = asked ?? {};
   return { type: "tool_call", callId: String(id), toolName: String(name), arguments: argumentsOf(text) };
 }
 

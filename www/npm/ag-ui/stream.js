@@ -146,6 +146,9 @@ function stateBefore({ core }, { events }) {
 function check(run, options, known) {
   if (typeof run?.toResponse !== "function") throw misuse(`a run is needed, as \`prompt\` gives it, got ${kindOf(run)}`);
   checkNames("unknown option", options, known);
-  const { threadId } = /** @type {{ threadId?: unknown }} */ (options);
+  const { threadId, runId, input, state, onError } = /** @type {Record<string, unknown>} */ (options);
+  for (const [name, value] of Object.entries({ input, state })) if (value !== undefined && (typeof value !== "object" || value === null)) throw misuse(`\`${name}\` must be an object${name === "input" ? ", as fromAGUI gives it" : ""}, got ${kindOf(value)}`);
+  if (onError !== undefined && typeof onError !== "function") throw misuse(`\`onError\` must be a function that gives the text for the client, got ${kindOf(onError)}`);
+  if (runId !== undefined && typeof runId !== "string") throw misuse(`\`runId\` must be a text, got ${kindOf(runId)}`);
   if (threadId !== undefined && typeof threadId !== "string") throw misuse(`\`threadId\` must be a text, got ${kindOf(threadId)}`);
 }

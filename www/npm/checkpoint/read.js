@@ -91,7 +91,7 @@ function flawOf(message) {
   if (typeof content === "string") return;
   if (!Array.isArray(content)) return "`content` must be a text or a list";
   for (const part of content) {
-    const needs = PARTS[part?.type];
+    const needs = Object.hasOwn(PARTS, String(part?.type)) ? PARTS[part.type] : undefined;
     if (!needs) return part?.type ? `unknown part \`${part.type}\`` : "a part has no `type`";
     const missing = needs.find((key) => typeof part[key] !== "string") ?? { tool_call: "arguments", tool_result: "content" }[/** @type {string} */ (part.type)];
     if (missing && (part[missing] === undefined || needs.includes(missing))) return `a part has no \`${missing}\``;
@@ -175,7 +175,7 @@ function readBlocks(role, parts, tools, keeper) {
 function blockOf({ type, ...rest }) {
   /** @type {Part} */
   const block = { type };
-  if (NAMES[type]) {
+  if (Object.hasOwn(NAMES, type)) {
     for (const [ours, theirs] of NAMES[type]) {
       if (rest[theirs] !== undefined) block[ours] = rest[theirs];
       delete rest[theirs];

@@ -7,7 +7,8 @@ import { misuse } from "../core.js";
 /** @import { AgentHost } from "../index.js" */
 
 /** @param {ByDataOptions} options @returns {AgentHost} */
-export function byData({ run, sleep, wait }) {
+export function byData(options) {
+  const { run, sleep, wait } = options ?? {};
   if (typeof run !== "function") throw misuse("`byData` needs a function `run` that carries out an effect in a step: byData({ run: (effect) => … })");
   return {
     step(name, work, effect) {

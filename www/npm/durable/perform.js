@@ -8,6 +8,7 @@ import { Agent, kindOf, misuse, textOf, toResult } from "../core.js";
 
 /** @param {StepEffect} effect @param {PerformOptions} options @returns {Promise<any>} the record of the step */
 export async function perform(effect, options) {
+  if (typeof options !== "object" || options === null) throw misuse(`\`perform\` takes the model and the tools: perform(effect, { model, tools }), got ${kindOf(options)}`);
   if (effect?.kind !== "model" && effect?.kind !== "tool") throw misuse(`\`perform\` carries out effects of the kinds "model" and "tool", got ${kindOf(effect)}`);
   const value = effect.kind === "model" ? await ask(/** @type {any} */ (effect.request), options) : { result: await execute(effect, options) };
   return { v: 1, at: Date.now(), n: 0, value: JSON.parse(JSON.stringify(value)) };

@@ -14,7 +14,8 @@ const MAX_BYTES = 32_000_000;
 const soon = /** @type {any} */ (globalThis).setImmediate ?? setTimeout;
 
 /** @param {RestateContext} ctx @param {RestateTools} tools @returns {AgentHost} */
-export function restate(ctx, { RestatePromise }) {
+export function restate(ctx, tools) {
+  const { RestatePromise } = tools ?? {};
   if (typeof ctx?.run !== "function") throw misuse("`restate` takes the context of a handler: restate(ctx, { RestatePromise })");
   if (typeof RestatePromise?.race !== "function") throw misuse('`restate` needs `RestatePromise` of "@restatedev/restate-sdk": restate(ctx, { RestatePromise })');
   /** @type {Open[]} */

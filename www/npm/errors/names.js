@@ -55,7 +55,7 @@ export function shownOf(value) {
  * @param {Iterable<string>} [likely] names that may have been meant
  */
 export function checkNames(where, given, known, likely = Array.isArray(known) ? known : Object.keys(known)) {
-  if (typeof given !== "object" || given === null) throw misuse(`{ ${[...likely].slice(0, 9).join(", ")} } must be an object, got ${kindOf(given)}`);
+  if (typeof given !== "object" || given === null) throw misuse(`options { ${[...likely].slice(0, 9).join(", ")} } must be an object, got ${kindOf(given)}`);
   for (const name of Object.keys(given)) {
     if (!(Array.isArray(known) ? known.includes(name) : Object.hasOwn(known, name))) throw misuse(`${where}${where.endsWith(".") ? "" : " `"}${name}\`${didYouMean(name, likely) || thereAre([...likely])}`);
   }

@@ -28,6 +28,9 @@ const LEGEND = [["waiting", "waiting"], ["thinking", "thinking"], ["text", "word
 // On a server there are no elements: there the class exists, and can do nothing.
 const Base = /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? class {});
 
+/** What leads nowhere at present can still have the focus: a run that plays would take it away. @param {HTMLElement} button @param {boolean} isUsable */
+const setUsable = (button, isUsable) => button.setAttribute("aria-disabled", String(!isUsable));
+
 export class TurnwheelInspector extends Base {
   /** @type {InspectorSource | undefined} */ #source;
   /** @type {Opened | undefined} */ #opened;
@@ -288,8 +291,9 @@ export class TurnwheelInspector extends Base {
   #toRun(by) {
     const log = this.#opened?.log;
     if (!log || !this.lanes) return;
-    const next = log.lanes.runs[this.lanes.runIndex() + by + 1];
-    if (this.lanes.runIndex() + by >= 0) this.#seek(next ? next.n - 1 : log.end, true);
+    const wanted = this.lanes.runIndex() + by;
+    const next = log.lanes.runs[wanted + 1];
+    if (wanted >= 0 && wanted < log.lanes.runs.length) this.#seek(next ? next.n - 1 : log.end, true);
   }
 
   #toggleAll() {
@@ -465,8 +469,8 @@ export class TurnwheelInspector extends Base {
     if (!runs || !which || !buttons || !lanes) return;
     runs.hidden = count < 2;
     say(which, `run ${grouped(index + 1)} of ${grouped(count)}`);
-    buttons.before.disabled = index <= 0;
-    buttons.after.disabled = index >= count - 1;
+    setUsable(buttons.before, index > 0);
+    setUsable(buttons.after, index < count - 1);
   }
 
   /** @param {InspectorLog} log */
@@ -476,8 +480,8 @@ export class TurnwheelInspector extends Base {
     if (!moment || !slider || !buttons) return;
     moment.show(log, frame, this.lanes?.zeroOf(log) ?? 0);
     slider.setAttribute("aria-valuetext", moment.text);
-    buttons.back.disabled = frame.n <= log.first;
-    buttons.on.disabled = frame.n >= log.end;
+    setUsable(buttons.back, frame.n > log.first);
+    setUsable(buttons.on, frame.n < log.end);
     for (const panel of this.panels ?? []) if (!panel.root.hidden) panel.show({ log, frame });
   }
 

@@ -10,6 +10,15 @@ import { shapeOfArguments } from "./shape.js";
 
 /** `suffix` is in this request alone: later ones have the message without it. @typedef {{ role: "system" | "user" | "assistant", content: string, suffix?: string }} ChatMessage */
 
+/**
+ * What ends a turn or begins one in the templates of models that run in a page. The engines take it for that also where a tool, a
+ * page or a server has written it, so it is written apart.
+ */
+const SPECIAL = /<(?=[|｜][^<>\n]{0,60}[|｜]?>|\/?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|im_start|im_end|end_of_utterance|start_header_id|end_header_id)>)|\[(?=\/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])/gi;
+
+/** @param {string} text */
+const plain = (text) => text.replace(SPECIAL, "$& ");
+
 /** Without it, small models make the same call for ever: measured. */
 export const AFTER_RESULTS = 'If this answers the question, answer now with {"say": "…"} that tells the user the result.';
 
@@ -23,13 +32,13 @@ export const hasForm = ({ tools, output, options }) => (tools.length > 0 && opti
 export function chatOf(request, afterResults) {
   const { systemPrompt, messages } = request;
   const isFormed = hasForm(request);
-  const system = [systemPrompt, ...(isFormed ? [instructions(request)] : [])].filter((part) => part !== "").join("\n\n");
+  const system = [systemPrompt, ...(isFormed ? [plain(instructions(request))] : [])].filter((part) => part !== "").join("\n\n");
   /** @type {ChatMessage[]} */
   const chat = system === "" ? [] : [{ role: "system", content: system }];
   /** @type {string[]} */
   let results = [];
   const flush = (/** @type {boolean} */ isLast) => {
-    if (results.length > 0) chat.push({ role: "user", content: ["Tool results:", ...results].join("\n"), ...(isLast && afterResults !== "" && { suffix: `\n${afterResults}` }) });
+    if (results.length > 0) chat.push({ role: "user", content: plain(["Tool results:", ...results].join("\n")), ...(isLast && afterResults !== "" && { suffix: `\n${afterResults}` }) });
     results = [];
   };
   const calls = new Map();
@@ -40,7 +49,7 @@ export function chatOf(request, afterResults) {
     }
     flush(false);
     for (const block of message.content) if (block.type === "tool_call") calls.set(block.callId, `${block.toolName}(${argumentsOf(block.arguments)})`);
-    chat.push({ role: message.role, content: message.role === "assistant" ? replay(message, isFormed, request.output !== undefined) : textOf(message) });
+    chat.push({ role: message.role, content: plain(message.role === "assistant" ? replay(message, isFormed, request.output !== undefined) : textOf(message)) });
   }
   flush(true);
   return chat;
@@ -72,7 +81,8 @@ const describe = (schema) => `<data of this JSON Schema: ${JSON.stringify(schema
 /** @param {Shape} shape */
 function signature(shape) {
   if (shape.kind !== "object") return "…";
-  return shape.members.map(({ name, shape: inner, required }) => `${name}${required ? "" : "?"}: ${typeName(inner)}`).join(", ");
+  // A name with a blank or a line in it would be more than a name.
+  return shape.members.map(({ name, shape: inner, required }) => `${/^[\w$.-]+$/.test(name) ? name : JSON.stringify(name)}${required ? "" : "?"}: ${typeName(inner)}`).join(", ");
 }
 
 /** @param {Shape} shape @returns {string} */
@@ -94,7 +104,7 @@ function typeName(shape) {
 /** @param {unknown} given */
 function argumentsOf(given) {
   if (typeof given !== "object" || given === null) return "";
-  return Object.entries(given).map(([name, value]) => `${name}: ${spaced(/** @type {JsonValue} */ (value))}`).join(", ");
+  return Object.entries(given).map(([name, value]) => `${/^[\w$.-]+$/.test(name) ? name : JSON.stringify(name)}: ${spaced(/** @type {JsonValue} */ (value))}`).join(", ");
 }
 
 /** @param {LlmMessage} message */

@@ -26,9 +26,25 @@ export async function connect(source, options, prepare) {
     await client.connect(transport);
   } catch (error) {
     const where = source instanceof URL || typeof source === "string" ? String(source) : "the other end of the transport";
-    throw (await unauthorized(where, error, options)) ?? new Error(`no MCP server answers at ${where}: ${textOf(error)}`, { cause: error });
+    throw (await unauthorized(where, error, options)) ?? new Error(`no MCP server answers at ${where}: ${withCause(error)}`, { cause: error });
   }
   return /** @type {any} */ (client);
+}
+
+/** Node says no more than "fetch failed"; why is in the cause. @param {unknown} error */
+function withCause(error) {
+  const { code, message } = /** @type {any} */ (error)?.cause ?? {};
+  return code || message ? `${textOf(error)} (${code ?? message})` : textOf(error);
+}
+
+/** How a server is started that is a program. */
+const BY_COMMAND = 'for a program: new StdioClientTransport({ command: "npx", args: ["-y", "the-server"] }) of @modelcontextprotocol/sdk/client/stdio.js';
+
+/** What to write instead of something that is no server, as people know it from other libraries. @param {any} source */
+function insteadOf(source) {
+  if (Array.isArray(source)) return `; call it for each server, with a \`prefix\`: tools: [...await mcpTools(a, { prefix: "a" }), ...await mcpTools(b, { prefix: "b" })]`;
+  if (typeof source?.url === "string") return "; write mcpTools(url, { headers })";
+  return `; ${BY_COMMAND}`;
 }
 
 /** The options that cannot have an effect, because the connection is another's. @param {McpToolsOptions} options @param {string} source */
@@ -43,15 +59,17 @@ async function transportOf(source, options) {
     refuseOptionsOfAddresses(options, "a transport");
     return source;
   }
-  if (typeof source !== "string" && !(source instanceof URL)) throw misuse(`mcpTools takes a connected Client, a transport or an address, got ${kindOf(source)}`);
+  if (typeof source !== "string" && !(source instanceof URL)) throw misuse(`mcpTools takes a connected Client, a transport or an address, got ${kindOf(source)}${insteadOf(source)}`);
   const { headers, fetch, authProvider, authorizationCode } = options;
   if (authorizationCode !== undefined && !authProvider) throw misuse("`authorizationCode` needs the `authProvider` that began the login");
   let url;
   try {
     url = new URL(source, globalThis.location?.href);
   } catch (error) {
-    throw misuse(`mcpTools takes the address of a server, such as http://localhost:3000/mcp, got ${JSON.stringify(source)}`, error);
+    throw misuse(`mcpTools takes the address of a server, such as http://localhost:3000/mcp, got ${JSON.stringify(source)}; ${BY_COMMAND}`, error);
   }
+  if (!/^https?:$/.test(url.protocol)) throw misuse(`mcpTools connects to addresses of http and https, got ${JSON.stringify(String(source))}; ${BY_COMMAND}`);
+  if (headers !== undefined && typeof headers !== "object") throw misuse(`\`headers\` must be an object, such as { authorization: "Bearer …" }, got ${kindOf(headers)}`);
   const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
   return new StreamableHTTPClientTransport(url, { ...(headers && { requestInit: { headers } }), ...(fetch && { fetch }), ...(authProvider && { authProvider }) });
 }

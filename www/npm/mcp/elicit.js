@@ -14,9 +14,14 @@ export const URL_REQUIRED = -32042;
 const INVALID = -32602;
 /** In characters of JSON. What a person is asked fits on a page. */
 const MAX_LENGTH = 65_536;
+/** How often a call may ask, one question after the other; and a connection, without a call: who is asked for ever gives in. */
+const MAX_QUESTIONS = 50;
 const ACTIONS = ["accept", "decline", "cancel"];
 
 export class Elicitor {
+  /** How often each call, or each connection, has asked. @type {WeakMap<object, number>} */
+  #asked = new WeakMap();
+
   /** @param {Exclude<McpToolsOptions["onElicit"], undefined | false>} onElicit @param {() => string} nameOf @param {(error: unknown) => void} report */
   constructor(onElicit, nameOf, report) {
     this.onElicit = onElicit;
@@ -38,6 +43,7 @@ export class Elicitor {
    * @param {Watch | undefined} [watch] @param {Call | undefined} [asker] the call through which an agent is asked @returns {Promise<McpElicitResult>}
    */
   async ask(params, signal, call, watch = call?.watch, asker = call) {
+    this.#count(asker ?? watch ?? this);
     const request = this.#requestOf(params, call);
     call?.context.update({ content: [{ type: "text", text: `waiting for an answer: ${request.message}` }], details: { elicitation: /** @type {any} */ (request) } });
     const completed = new Promise((/** @type {(value: void) => void} */ resolve) => {
@@ -56,14 +62,20 @@ export class Elicitor {
     }
   }
 
+  /** @param {object} asker */
+  #count(asker) {
+    const count = (this.#asked.get(asker) ?? 0) + 1;
+    if (count > MAX_QUESTIONS) throw refusal(`${MAX_QUESTIONS} questions were asked already, and nobody is asked any more`);
+    this.#asked.set(asker, count);
+  }
+
   /** @param {any} params @param {Call | undefined} call @returns {McpElicitation} */
   #requestOf(params, call) {
     const { mode = "form", message = "", requestedSchema, url, elicitationId } = params ?? {};
     const where = { server: this.nameOf(), ...(call && { callId: call.context.callId, toolName: call.context.toolName }) };
     if (JSON.stringify([message, requestedSchema, url]).length > MAX_LENGTH) throw refusal(`the question is longer than ${MAX_LENGTH} characters`);
     if (mode === "url") {
-      if (!/^https?:\/\//i.test(url)) throw refusal("only addresses of http and https are shown to a person");
-      return { ...where, mode, message: String(message), url, elicitationId };
+      return { ...where, mode, message: String(message), url: shownAddress(url), elicitationId };
     }
     return { ...where, mode: "form", message: String(message), requestedSchema };
   }
@@ -93,6 +105,14 @@ function askAgent(request, call) {
 function defaultsOf(schema) {
   const fields = Object.entries(schema?.properties ?? {}).filter(([, field]) => /** @type {any} */ (field)?.default !== undefined);
   return Object.fromEntries(fields.map(([name, field]) => [name, /** @type {any} */ (field).default]));
+}
+
+/** An address that a person can judge: what stands before an `@` looks like a host and is none. @param {unknown} given */
+function shownAddress(given) {
+  const url = typeof given === "string" && /^https?:\/\//i.test(given) && URL.canParse(given) ? new URL(given) : undefined;
+  if (!url) throw refusal("only addresses of http and https are shown to a person");
+  if (url.username !== "" || url.password !== "") throw refusal("an address with a user's name in it is not shown to a person");
+  return url.href;
 }
 
 /** An error that the server is told. @param {string} message */

@@ -23,6 +23,12 @@ const CLOSED = [-32000, "CONNECTION_CLOSED", "NOT_CONNECTED"];
 /** A server that returns more pages than this is assumed to have an endless list. */
 const MAX_PAGES = 1_000;
 const TIMEOUT_MS = 60_000;
+/** More tools, or prompts, than anybody can choose from. */
+const MAX_LISTED = 10_000;
+/** In characters: what every turn sends of a tool, beside its schema. */
+const MAX_DESCRIPTION = 16_384;
+/** In characters. A name is shown to people, and stands in errors. */
+const MAX_SERVER_NAME = 200;
 /** In characters. A server's instructions are for a system prompt, which every turn sends. */
 const MAX_INSTRUCTIONS = 16_384;
 const FAILED = "turnwheel/mcp: the tools of a server changed and could not be taken over";
@@ -67,13 +73,14 @@ export class McpServer extends ToolList {
 
   /** The name that the server gives itself. @returns {string} */
   get name() {
-    return this.client?.getServerVersion?.()?.name ?? "the MCP server";
+    const name = this.client?.getServerVersion?.()?.name;
+    return typeof name === "string" ? name.slice(0, MAX_SERVER_NAME) : "the MCP server";
   }
 
   /** What the server says of itself, for a system prompt. @returns {string | undefined} */
   get instructions() {
     const text = this.client.getInstructions?.();
-    return text && text.length > MAX_INSTRUCTIONS ? `${text.slice(0, MAX_INSTRUCTIONS)}\n[cut]` : text || undefined;
+    return text ? cut(text, MAX_INSTRUCTIONS) : undefined;
   }
 
   /** @override */
@@ -148,7 +155,8 @@ export class McpServer extends ToolList {
       } catch (error) {
         throw await this.#explain(error, failure);
       }
-      listed.push(...(page?.[key] ?? []));
+      for (const one of page?.[key] ?? []) listed.push(one);
+      if (listed.length > MAX_LISTED) throw new Error(`${this.name}: ${what} is too long: more than ${MAX_LISTED}`);
       cursor = page?.nextCursor;
       // Some servers send an empty cursor at the end.
     } while (cursor);
@@ -212,7 +220,7 @@ export class McpServer extends ToolList {
     const { $schema, ...parameters } = JSON.parse(JSON.stringify(tool.inputSchema), dropForeignPatterns);
     return {
       name: this.#nameOf(tool),
-      description: tool.description ?? tool.title ?? annotations.title ?? "",
+      description: cut(tool.description ?? tool.title ?? annotations.title ?? "", MAX_DESCRIPTION),
       parameters,
       // A missing answer is not permission.
       requiresApproval: typeof approval === "function" ? approval(tool) !== false : APPROVAL[approval](annotations),
@@ -272,6 +280,9 @@ export class McpServer extends ToolList {
     return this.dispose();
   }
 }
+
+/** @param {string} text @param {number} most */
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most)}\n[cut]` : text);
 
 /** A name as every provider accepts it. @param {string} name */
 const sendable = (name) => name.replace(/[^a-zA-Z0-9_-]/g, "_");

@@ -64,6 +64,7 @@ const OPTIONS = {
 const ON_MODEL = "it is the model's: openai(id, { apiKey, baseUrl, headers, fetch })";
 const ON_PROMPT = "it is the run's: agent.prompt(input, { signal, metadata })";
 const ON_EVENT = "listen with agent.subscribe((event) => …), or read the run: for await (const event of agent.prompt(…))";
+const OF_MCP = "write tools: await mcpTools(url), of turnwheel/mcp";
 /** Names that other libraries use, or that belong elsewhere. @type {Record<string, string>} */
 const FOREIGN_NAMES = {
   instructions: "systemPrompt", system: "systemPrompt", maxSteps: "maxTurns", maxIterations: "maxTurns", stopWhen: "maxTurns",
@@ -71,7 +72,7 @@ const FOREIGN_NAMES = {
   maxRetries: "write retry: { maxAttempts }, which counts the first call too", retries: "write retry: { maxAttempts }, which counts the first call too",
   providerOptions: "write streamOptions: { body }, the fields of the provider's own request", timeout: "timeouts",
   history: "messages", needsApproval: "the tool says it: requiresApproval",
-  schema: "output", responseFormat: "output", outputSchema: "output", memory: "give the history as `messages`; turnwheel/stores keeps checkpoints",
+  schema: "output", responseFormat: "output", outputSchema: "output", mcp: OF_MCP, mcpServers: OF_MCP, memory: "give the history as `messages`; turnwheel/stores keeps checkpoints",
   apiKey: ON_MODEL, baseURL: ON_MODEL, baseUrl: ON_MODEL, headers: ON_MODEL, fetch: ON_MODEL, contextWindow: ON_MODEL, signal: ON_PROMPT, abortSignal: ON_PROMPT, metadata: ON_PROMPT, context: ON_PROMPT,
   onFinish: ON_EVENT, onStepFinish: ON_EVENT, onEvent: ON_EVENT, onChunk: ON_EVENT, debug: ON_EVENT, verbose: ON_EVENT, stream: ON_EVENT,
   prompt: "what is said goes to agent.prompt(…), what always holds into `systemPrompt`", name: "an agent has no name; see `sessionId`, `transfer.agentName`, and the name of a `subagent` tool",

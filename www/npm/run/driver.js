@@ -53,8 +53,9 @@ export class Driver {
     this.children = undefined;
     /** The questions of running tools; loaded with the first. @type {import("./asks.js").Asks | undefined} */
     this.asks = undefined;
+    // A model chooses the ids of its calls: `constructor` is one like any other.
     /** The checkpoints from which agents inside calls go on, by call id. @type {{ [callId: string]: Checkpoint }} */
-    this.waitingChildren = { ...restored?.children };
+    this.waitingChildren = Object.assign(Object.create(null), restored?.children);
     /** Whether this run is inside a call of another that has no result yet. */
     this.isInside = false;
     this.origin = new Origin(prompts, restored, core.history.messages);

@@ -134,15 +134,16 @@ export class Journal {
 
   /** @param {Step} step @param {any} record */
   #resolved(step, record) {
-    if (record?.v !== 1 || typeof record.at !== "number") return this.#failed(step, misuse(`\`host.step\` must give back what its work returned; for \`${step.name}\` it gave something else, or the record is of a newer turnwheel`));
+    const { at, n, mail = [] } = record ?? {};
+    if (record?.v !== 1 || !Number.isFinite(at) || !Number.isFinite(n) || !Array.isArray(mail)) return this.#failed(step, misuse(`\`host.step\` must give back what its work returned; for \`${step.name}\` it gave something else, or the record is of a newer turnwheel`));
     step.record = record;
     this.n = Math.max(this.n, record.n);
     this.pump();
   }
 
-  /** The engine could not store a step: the run cannot go on in this process. @param {Step} step @param {unknown} error */
+  /** The engine could not store a step: the run cannot go on in this process. @param {Arrival} step @param {unknown} error */
   #failed(step, error) {
-    this.open.delete(step);
+    if (step instanceof Step) this.open.delete(step);
     if (this.failure !== undefined) return;
     this.failure = error;
     this.root?.crash(new AgentError({ code: "internal", message: `\`host.step\` failed at \`${step.name}\`: ${textOf(error)}`, retryable: false, phase: "step" }, error));
@@ -160,7 +161,7 @@ export class Journal {
       // What is reported in the same moment counts.
       await undefined;
       const step = this.#next();
-      if (step) await this.#enter(step);
+      if (step) await this.#enterOrFail(step);
       else if (this.#isBusy()) continue;
       else this.#rest();
     }
@@ -185,6 +186,16 @@ export class Journal {
   #isBusy() {
     for (const steps of this.active.values()) if (steps.isBusy) return true;
     return false;
+  }
+
+  /** A record may have been damaged, or be of another run: what cannot be read ends the run, and nobody waits for it. @param {Arrival} step */
+  async #enterOrFail(step) {
+    try {
+      await this.#enter(step);
+    } catch (error) {
+      this.isEntering = false;
+      this.#failed(step, misuse(`what the journal has of it cannot be read (${textOf(error)}): it was damaged, or is of another run`));
+    }
   }
 
   /** @param {Arrival} step */

@@ -22,6 +22,8 @@ export class Asks {
     this.calls = new Map();
     /** The highest epoch that was heard of. */
     this.epoch = 0;
+    /** That of before, when nothing was heard of it for long. */
+    this.doubted = 0;
     /** When the owner was last heard. */
     this.heardAt = 0;
   }
@@ -43,14 +45,26 @@ export class Asks {
     });
   }
 
-  /** There is a new owner, or this tab has become it: what waits is asked again, and streams of the one before are over. @param {number} epoch */
-  ownerIs(epoch) {
-    if (epoch <= this.epoch) return;
+  /**
+   * There is a new owner, or this tab has become it: what waits is asked again, and streams of the one before are over.
+   * @param {number} epoch @param {boolean} [isSure] whether it is known from the lock, and not from a message
+   */
+  ownerIs(epoch, isSure = false) {
+    if (epoch <= this.epoch && !isSure) return;
     this.epoch = epoch;
+    if (epoch === this.doubted) return;
+    this.doubted = 0;
     for (const [id, call] of [...this.calls]) {
       if (call.answered === 0) this.#send(id, call);
       else this.#end(id, new Error("another tab has the agent now"));
     }
+  }
+
+  /** The owner is silent: perhaps there never was one with such a number, and some script only said so. The next one is believed. */
+  doubt() {
+    if (this.epoch === 0) return;
+    this.doubted = this.epoch;
+    this.epoch = 0;
   }
 
   /** @param {Message} message @returns {boolean} whether it is from the owner of now */

@@ -200,7 +200,7 @@ export class Tab {
     if (this.isGone) return void this.close();
     if (lease.signal.aborted) return this.#lost(lease);
     channels.post({ v: 1, type: "owner", epoch: lease.fence });
-    this.asks.ownerIs(lease.fence);
+    this.asks.ownerIs(lease.fence, true);
     const since = this.leftAt || claimed.at;
     this.leftAt = 0;
     this.#setRole(role, performance.now() - since);

@@ -75,13 +75,16 @@ class Cassette {
     const values = { models: [], tools: [] };
     /** @type {Map<string, any>} */
     const added = new Map();
-    for (const line of this.#tape?.toText().split("\n") ?? []) {
-      if (line.startsWith('{"rules":')) Object.assign(values, JSON.parse(line).rules);
-      if (!line.startsWith('{"added":{"model":')) continue;
+    for (const line of this.#tape?.toText().split("\n") ?? []) understood(line, () => {
+      if (line.startsWith('{"rules":')) {
+        const { models = values.models, tools = values.tools } = JSON.parse(line).rules;
+        Object.assign(values, { models: models.filter(isNamed("id")), tools: tools.filter(isNamed("name")) });
+      }
+      if (!line.startsWith('{"added":{"model":')) return;
       const { provider, request } = JSON.parse(line).added.model;
       if (values.models.length === 0) values.models = [{ provider, id: request.model }];
       for (const tool of request.tools) added.set(tool.name, tool);
-    }
+    });
     const known = new Set(values.tools.map((/** @type {any} */ { name }) => name));
     return { models: values.models, tools: [...values.tools, ...[...added.values()].filter(({ name }) => !known.has(name))] };
   }
@@ -140,9 +143,12 @@ class Cassette {
     }
     for (const line of this.#tape.toText().split("\n")) {
       if (!line.startsWith('{"added":')) continue;
-      const { model, tool } = JSON.parse(line).added;
-      if (model) this.#answers.push({ name: `added/model.${this.#answers.length + 1}`, ...model, used: false });
-      if (tool) this.#results.push({ name: `added/tool.${this.#results.length + 1}-${tool.toolName}`, ...tool, used: false });
+      understood(line, () => {
+        const { model, tool } = JSON.parse(line).added;
+        // What cannot be compared is noticed here, and not in the middle of a test.
+        if (model) this.#answers.push({ name: `added/model.${this.#answers.length + 1}`, request: (shown(model.request), model.request), events: [...model.events], used: false });
+        if (tool) this.#results.push({ name: `added/tool.${this.#results.length + 1}-${tool.toolName}`, ...tool, used: false });
+      });
     }
   }
 
@@ -194,6 +200,21 @@ class Cassette {
     }
   }
 }
+
+/** Reads a line, which somebody may have changed by hand. @param {string} line @param {() => void} work */
+function understood(line, work) {
+  try {
+    work();
+  } catch (error) {
+    throw misuse(`a line of the tape cannot be understood (${textOf(error)}): ${line.slice(0, 80)}`, error);
+  }
+}
+
+/** @param {string} key @returns {(value: any) => boolean} */
+const isNamed = (key) => (value) => {
+  if (typeof value?.[key] !== "string") throw new Error(`\`${key}\` must be a text, got ${kindOf(value?.[key])}`);
+  return true;
+};
 
 /** Members that say what something is. */
 const STRUCTURE = new Set(["type", "role", "stopReason", "callId", "toolName", "cause"]);

@@ -86,6 +86,7 @@ function toTools(tools, namesMayRepeat) {
   if (tools === undefined || tools === null) return [];
   if (typeof tools !== "object") throw misuse(`\`tools\` must be an array of tools or a record by name, got ${kindOf(tools)}`);
   if (tools instanceof Map) throw misuse("`tools` is a Map; write an array: tools: [...map.values()]");
+  if (typeof (/** @type {any} */ (tools).then) === "function") throw misuse("`tools` is a promise; write tools: await …");
   if (typeof (/** @type {any} */ (tools).execute) === "function") throw misuse("`tools` is a single tool; write tools: [tool]");
   const list = Symbol.iterator in tools ? Array.from(/** @type {Iterable<object>} */ (tools), (given) => prepare(given)) : Object.entries(tools).map(([name, given]) => prepare(given, name));
   const names = new Set();

@@ -1,7 +1,7 @@
 // @ts-check
 // The page that inspector.test.mjs drives: an inspector, and functions that give it something to show.
 
-import { Agent, scripted, subagent, tool } from "/pkg/entry/web.js";
+import { Agent, custom, scripted, subagent, tool } from "/pkg/entry/web.js";
 import { InspectorLog } from "/pkg/inspector.js";
 import { RemoteAgent } from "/pkg/remote.js";
 import { longRun } from "/tests/js/browser/inspector/events.mjs";
@@ -13,7 +13,7 @@ const frames = (/** @type {number} */ count) => new Promise((resolve) => {
 });
 
 Object.assign(globalThis, {
-  Agent, InspectorLog, RemoteAgent, inspector, frames, scripted, subagent, tool,
+  Agent, InspectorLog, RemoteAgent, custom, inspector, frames, scripted, subagent, tool,
   /** @param {number} count */
   showLongRun(count) {
     const log = new InspectorLog();

@@ -41,6 +41,8 @@ pub(super) struct Bridge {
     gated: bool,
     /// Whether what is asked now is asked for a summary.
     sums: Cell<bool>,
+    /// Those of the last model call.
+    secrets: RefCell<Rc<Secrets>>,
     /// The history as JavaScript knows it.
     pub(super) mirror: RefCell<Vec<AgentMessage>>,
 }
@@ -166,6 +168,9 @@ type EventStream = LocalBoxStream<'static, AssistantMessageEvent>;
 fn events(effect: HostEffect, mut incoming: Incoming, call: ModelCall) -> EventStream {
     let bridge = current();
     incoming.secrets = call.secrets();
+    if let Some(bridge) = &bridge {
+        bridge.secrets.replace(incoming.secrets.clone());
+    }
     let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
     let is_gated = bridge.as_ref().is_some_and(|bridge| bridge.gated);
     let answer = call.answer(PendingEvents { bridge, slot: slot.unwrap_or(0), done: false });
@@ -178,6 +183,7 @@ impl Bridge {
             session,
             gated,
             sums: Cell::default(),
+            secrets: RefCell::default(),
             slots: RefCell::default(),
             next: Cell::new(1),
             outgoing: RefCell::default(),
@@ -261,9 +267,17 @@ impl Bridge {
         });
     }
 
-    pub(super) fn update(&self, slot: SlotId, update: &str) {
+    pub(super) fn update(&self, slot: SlotId, mut update: String) {
         if let Some(updates) = self.updates(slot) {
-            updates.send(RawJson::parse(update).unwrap_or_else(|_| RawJson::string(update)));
+            self.secrets.borrow().mask_whole(&mut update);
+            updates.send(RawJson::parse(&update).unwrap_or_else(|_| RawJson::string(&update)));
+        }
+    }
+
+    /// Masks in what a tool returns the secrets of the last model call: a tool may read the environment, or a file with a key.
+    pub(super) fn mask_result(&self, slot: SlotId, result: &mut String) {
+        if self.updates(slot).is_some() {
+            self.secrets.borrow().mask_whole(result);
         }
     }
 

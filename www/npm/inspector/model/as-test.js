@@ -9,6 +9,9 @@ import { messageText, short, textOf } from "./words.js";
 /** @param {unknown} value */
 const code = (value) => JSON.stringify(value, null, 2);
 
+/** A text within a comment, which ends where a line does: nothing that was said becomes code. @param {string} text */
+const remark = (text) => text.replace(/[\n\r\u2028\u2029]+/g, " ");
+
 /** An answer as an item of `scripted`. @param {AssistantMessage} message */
 function itemOf({ content, stopReason }) {
   const join = (/** @type {string} */ type, /** @type {string} */ key) => content.filter((block) => block.type === type).map((block) => /** @type {any} */ (block)[key]).join("");
@@ -60,11 +63,11 @@ ${names.length === 0 ? "" : `
 // What the tools returned, by call.
 const results = ${code(Object.fromEntries(results.map((result) => [result.callId, outputOf(result)])))};
 const tools = ${JSON.stringify(names)}.map((name) => tool({ name, description: name, parameters: { type: "object" }, execute: (_, { callId }) => results[callId] }));
-`}${said.length === 0 ? "" : `\n// In the middle of the run was also said:\n${said.map((message) => `//   ${short(messageText(message))}`).join("\n")}\n`}
+`}${said.length === 0 ? "" : `\n// In the middle of the run was also said:\n${said.map((message) => `//   ${remark(short(messageText(message)))}`).join("\n")}\n`}
 test(${JSON.stringify(title)}, async () => {
   const agent = new Agent({ model: scripted(answers)${names.length > 0 ? ", tools" : ""}${before.length > 0 ? `, messages: ${code(before)}` : ""} });
   const { stopReason, text } = await agent.${input.length > 0 ? `prompt(${input.length === 1 ? code(input[0]) : code(input)})` : "continue()"};
-${isEnded ? `  assert.equal(stopReason, ${JSON.stringify(end.stopReason)});\n  assert.equal(text, ${JSON.stringify(last?.text ?? "")});` : `  // The run ${end.stopReason ? `was ${end.stopReason}` : "had not ended"} when this was written; say here what should have come of it.\n  assert.ok(stopReason, text);`}
+${isEnded ? `  assert.equal(stopReason, ${JSON.stringify(end.stopReason)});\n  assert.equal(text, ${JSON.stringify(last?.text ?? "")});` : `  // The run ${end.stopReason ? `was ${remark(end.stopReason)}` : "had not ended"} when this was written; say here what should have come of it.\n  assert.ok(stopReason, text);`}
 });
 `;
 }

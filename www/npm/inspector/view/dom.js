@@ -41,6 +41,15 @@ export function longText(text, { most = 4000, isEnd = false, tag = "p" } = {}) {
   const part = text.length <= most ? text : isEnd ? `…${text.slice(-most)}` : `${text.slice(0, most)}…`;
   const shown = h(tag, { class: "long" }, part);
   if (text.length <= most) return shown;
-  const button = h("button", { type: "button", class: "more", onclick: () => (say(shown, text), button.remove()) }, `Show all ${text.length.toLocaleString("en")} characters`);
-  return h("div", {}, shown, button);
+  const button = h("button", { type: "button", class: "more", onall: () => {
+    say(shown, text);
+    whole.dataset["all"] = "";
+    button.remove();
+  }, onclick: () => {
+    // Whoever came here by the keyboard goes on from here.
+    Object.assign(shown, { tabIndex: -1 }).focus({ preventScroll: true });
+    button.dispatchEvent(new Event("all"));
+  } }, `Show all ${text.length.toLocaleString("en")} characters`);
+  const whole = h("div", {}, shown, button);
+  return whole;
 }

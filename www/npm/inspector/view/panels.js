@@ -5,6 +5,7 @@
 import { maskedJson, maskText } from "../model/mask.js";
 import { cost, counted, duration, grouped, inWords, messageText, short, summary } from "../model/words.js";
 import { fill, h, longText, say } from "./dom.js";
+import { keeping } from "./keep.js";
 import { RowsInSight } from "./list.js";
 import { kindInWords, markInWords } from "./look.js";
 import { messageElement, openElements } from "./messages.js";
@@ -54,7 +55,7 @@ export class ConversationPanel {
     }
     say(earlier, `${counted(from, "earlier message")}`);
     const all = [...(from > 0 ? [earlier] : []), ...elements, ...openElements(frame)];
-    fill(list, all.length > 0 ? all : [this.nothing]);
+    keeping(root, () => fill(list, all.length > 0 ? all : [this.nothing]));
     if (isAtEnd) root.scrollTop = root.scrollHeight;
   }
 }
@@ -75,6 +76,11 @@ export class RequestPanel {
     if (key === this.key && this.log === log) return;
     this.key = key;
     this.log = log;
+    keeping(this.root, () => this.#draw(request));
+  }
+
+  /** @param {InspectorFrame["request"]} request */
+  #draw(request) {
     if (!request) {
       this.root.replaceChildren(h("p", { class: "nothing" }, "No request is known at this moment. An agent tells them with ", h("code", {}, "includeRequests: true"), "."));
       return;
@@ -125,7 +131,7 @@ export class StatePanel {
     const inside = frame.inside.map(({ path, phase, turnIndex }) => h("li", {}, h("code", {}, path.join(" › ")), ` ${phase}, turn ${turnIndex}`));
     /** @type {[string, HTMLElement[]][]} */
     const parts = [["Open questions", questions], ["Calls of this turn", calls], ["Agents inside calls", inside]];
-    this.root.replaceChildren(list, ...parts.filter(([, items]) => items.length > 0).flatMap(([name, items]) => [h("p", { class: "head" }, name), h("ul", {}, ...items)]));
+    keeping(this.root, () => this.root.replaceChildren(list, ...parts.filter(([, items]) => items.length > 0).flatMap(([name, items]) => [h("p", { class: "head" }, name), h("ul", {}, ...items)])));
   }
 }
 
@@ -172,7 +178,8 @@ export class EventsPanel {
     else this.scroller.removeAttribute("aria-activedescendant");
     const { event } = frame;
     // What a request says stands in its own panel.
-    this.json.replaceChildren(!event ? h("p", { class: "nothing" }, "Before the first event.") : event.type === "before_llm_call" ? h("p", { class: "nothing" }, `${summary(event)}: see “Request”.`) : longText(maskedJson(withoutHistory(event)), { most: 6000, tag: "pre" }));
+    const draw = () => this.json.replaceChildren(!event ? h("p", { class: "nothing" }, "Before the first event.") : event.type === "before_llm_call" ? h("p", { class: "nothing" }, `${summary(event)}: see “Request”.`) : longText(maskedJson(withoutHistory(event)), { most: 6000, tag: "pre" }));
+    keeping(this.json, draw);
   }
 }
 
@@ -212,6 +219,6 @@ export class TablePanel {
     const isOther = this.log !== log || this.end !== log.end || this.length !== length;
     Object.assign(this, { log, end: log.end, length });
     this.table.setAttribute("aria-rowcount", String(length + 1));
-    this.rows.show(length, isOther);
+    keeping(this.root, () => this.rows.show(length, isOther));
   }
 }

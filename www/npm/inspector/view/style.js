@@ -34,8 +34,8 @@ pre, code, .number, .time { font-family: var(--i-mono); font-size: 12px; }
 
 button, input { font: inherit; color: inherit; }
 button { padding: 3px 10px; border: 1px solid var(--i-line); border-radius: 7px; background: var(--i-panel); cursor: pointer; touch-action: manipulation; white-space: nowrap; line-height: 1.5; }
-button:hover:not(:disabled) { border-color: var(--i-edge); }
-button:disabled { color: var(--i-soft); opacity: 0.65; cursor: default; }
+button:hover:not(:disabled, [aria-disabled="true"]) { border-color: var(--i-edge); }
+button:disabled, button[aria-disabled="true"] { color: var(--i-soft); opacity: 0.65; cursor: default; }
 button.primary { border-color: transparent; background: var(--i-accent); color: var(--i-on-accent); font-weight: 600; }
 button.icon { min-width: 28px; padding: 3px 6px; text-align: center; }
 button.plain { padding: 0; border: 0; background: none; font-weight: 600; text-align: left; overflow: hidden; text-overflow: ellipsis; max-width: 100%; }

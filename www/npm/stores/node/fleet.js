@@ -1,7 +1,7 @@
 // @ts-check
 // A store that several processes share, over any shelf.
 
-import { misuse, uuid } from "../../shared.js";
+import { kindOf, misuse, uuid } from "../../shared.js";
 import { byLease, checkId } from "../by-lease.js";
 import { attempt, whole } from "../kept.js";
 import { Lease } from "../lease.js";
@@ -26,9 +26,13 @@ const OPTIONS = ["ttlMs", "owner", "seal"];
 /** @param {Shelf} shelf @param {StoreOptions} [options] @param {string[]} [more] other options that there are */
 export function fleetStore(shelf, options = {}, more = []) {
   const known = [...OPTIONS, ...more];
+  if (typeof options !== "object" || options === null) throw misuse(`the options of a store must be an object with ${known.join(", ")}, got ${kindOf(options)}`);
   for (const name of Object.keys(options)) if (!known.includes(name)) throw misuse(`unknown option \`${name}\` of a store; there are ${known.join(", ")}`);
-  const { ttlMs: usual = TTL_MS, owner = uuid() } = options;
-  const { shelf: own, open, openRows, pack } = sealed(shelf, options.seal);
+  const { ttlMs: usual = TTL_MS, owner = uuid(), seal: sealing } = options;
+  // It is told to clients and routers, in a header.
+  if (typeof owner !== "string" || !/^[!-~]{1,500}$/.test(owner)) throw misuse(`\`owner\` must be the address or the name of this process: 1 to 500 letters of ASCII without blanks, got ${typeof owner === "string" ? JSON.stringify(owner.slice(0, 60)) : kindOf(owner)}`);
+  if (sealing !== undefined && (typeof sealing !== "object" || sealing === null || sealing.key === undefined)) throw misuse(`\`seal\` must be { key }, with 32 bytes or a CryptoKey, got ${kindOf(sealing)}`);
+  const { shelf: own, open, openRows, pack } = sealed(shelf, sealing);
 
   /** @param {string} id @param {{ ttlMs?: number, waitMs?: number }} [how] @returns {Promise<Lease | undefined>} */
   async function claim(id, { ttlMs = usual, waitMs = 0 } = {}) {

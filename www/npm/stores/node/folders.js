@@ -4,6 +4,8 @@
 // process writes that lost its lease goes into a folder that nobody reads any more. Of the folders two stay: that of the newest
 // claim, and that of the last one that stored something. A deletion is a claim too, which stores that there is nothing.
 
+import { misuse } from "../../shared.js";
+
 /** @import { Change } from "../lease.js" */
 /** @import { LogChange } from "../log.js" */
 /** A row of a log: the number of its last entry, whether it has commands, and its entries. @typedef {[number, boolean, string]} Row */
@@ -352,8 +354,7 @@ export class FileShelf {
   /** @param {string} id @param {number} fence @returns {Promise<Found>} */
   async #kept(id, fence) {
     const { readFile } = await fs();
-    /** @type {Record} */
-    const record = JSON.parse(await readFile(this.#file(id, fence, "state.json"), "utf8"));
+    const record = recordOf(await readFile(this.#file(id, fence, "state.json"), "utf8"), id);
     const { bytes, count } = record;
     const messages = count === 0 ? [] : (await readFile(this.#file(id, fence, record.messages))).subarray(0, bytes).toString().split("\n").slice(0, count);
     return { fence, record, messages, rows: await this.#rows(id, fence, record) };
@@ -367,6 +368,14 @@ export class FileShelf {
       if (earlier !== kept) await rm(this.#file(id, earlier), { recursive: true, force: true }).catch(() => {});
     }
   }
+}
+
+/** What `state.json` says. The names in it are those of files beside it: whoever wrote it leads nobody elsewhere. @param {string} text @param {string} id @returns {Record} */
+function recordOf(text, id) {
+  const record = JSON.parse(text);
+  const isOwn = (/** @type {string} */ name) => typeof record?.[name] === "string" && new RegExp(`^${name}-\\d{1,15}\\.jsonl$`).test(record[name]);
+  if (!isOwn("messages") || !isOwn("events")) throw misuse(`what is kept of \`${id}\` was not written by turnwheel: state.json names files that are none of its own`);
+  return record;
 }
 
 /** Whether the time is not over. More of it than a claim can have is left only if the clock was set back. @param {Pick<Terms, "until" | "ttlMs">} terms */

@@ -65,7 +65,9 @@ pub fn stream_delta(handle: u32, slot: SlotId, kind: u32, index: u32, delta: Str
 
 /// Answers an effect, with a text or JSON; `ports.rs` says what each effect expects.
 #[wasm_bindgen]
-pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
+pub fn resolve(handle: u32, slot: SlotId, mut answer: String, is_text: bool) {
+    let bridge = bridge_of(handle);
+    bridge.iter().for_each(|bridge| bridge.mask_result(slot, &mut answer));
     let answer = if is_text {
         Ok(Value::String(answer))
     } else if has_room_for_tree(&answer) {
@@ -73,15 +75,16 @@ pub fn resolve(handle: u32, slot: SlotId, answer: String, is_text: bool) {
     } else {
         Err("there is not enough memory in the engine".to_owned())
     };
-    if let Some(bridge) = bridge_of(handle) {
+    if let Some(bridge) = bridge {
         bridge.resolve(slot, answer);
     }
 }
 
 /// Fails an effect, with the reason.
 #[wasm_bindgen]
-pub fn reject(handle: u32, slot: SlotId, reason: String) {
+pub fn reject(handle: u32, slot: SlotId, mut reason: String) {
     if let Some(bridge) = bridge_of(handle) {
+        bridge.mask_result(slot, &mut reason);
         bridge.resolve(slot, Err(reason));
     }
 }
@@ -94,7 +97,7 @@ pub fn without_secrets(handle: u32, slot: SlotId, text: &str) -> String {
 
 /// A tool reports progress, as JSON.
 #[wasm_bindgen]
-pub fn update(handle: u32, slot: SlotId, update: &str) {
+pub fn update(handle: u32, slot: SlotId, update: String) {
     if let Some(bridge) = bridge_of(handle) {
         bridge.update(slot, update);
     }
