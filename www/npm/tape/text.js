@@ -113,3 +113,28 @@ function read(line) {
 function countOf(text) {
   return JSON.parse(calls().tape_seal(text)).end.events;
 }
+
+/**
+ * The models and the tools of a tape, those of what a cassette has added too.
+ * @param {{ toText(): string } | undefined} tape @returns {{ models: any[], tools: any[] }}
+ */
+export function rulesOf(tape) {
+  /** @type {any} */
+  const values = { models: [], tools: [] };
+  /** @type {Map<string, any>} */
+  const tools = new Map();
+  for (const line of tape?.toText().split("\n") ?? []) {
+    if (line.startsWith('{"rules":')) {
+      Object.assign(values, JSON.parse(line).rules);
+      for (const tool of values.tools) tools.set(tool.name, tool);
+    }
+    if (!line.startsWith('{"added":{"model":')) continue;
+    const { provider, request } = JSON.parse(line).added.model;
+    if (values.models.length === 0) values.models = [{ provider, id: request.model }];
+    for (const tool of request.tools) if (!tools.has(tool.name)) tools.set(tool.name, tool);
+  }
+  return { models: values.models, tools: [...tools.values()] };
+}
+
+/** What to say of a tool that no tape has. @param {string} name @param {{ name: string }[]} tools */
+export const noTool = (name, tools) => `the tape has no tool \`${name}\`; it has: ${tools.map((tool) => `\`${tool.name}\``).join(", ") || "none"}`;
