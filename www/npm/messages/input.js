@@ -86,7 +86,7 @@ function checkBlock(block, where, types) {
   const { url, data } = block;
   const hasContent = BLOCKS[type].includes("data");
   const isLink = url !== undefined && hasContent;
-  if (hasContent && url === undefined && data === undefined) throw misuse(`${where}: a block of type ${type} needs \`data\` (base64, with its \`mimeType\`) or \`url\`; it has ${Object.keys(block).map((key) => `\`${key}\``).join(", ")}`);
+  if (hasContent && url === undefined && data === undefined) throw misuse(`${where}: a block of type ${type} needs \`data\` (base64, with its \`mimeType\`) or \`url\``);
   for (const key of isLink ? LINKS[type] : BLOCKS[type]) {
     if (typeof block[key] !== "string") throw misuse(`${where}: a block of type ${type} needs a text \`${key}\`, got ${kindOf(block[key])}`);
   }
