@@ -89,3 +89,16 @@ test("a live model of a wire is compared with the tape", async () => {
   assert.equal((await replay(recorder.toTape(), { model: live("It rains.") }).result).text, "It rains.");
   await assert.rejects(replay(recorder.toTape(), { model: live("It snows.") }).result, { code: "tape_divergence", expected: "It rains.", got: "It snows." });
 });
+
+test("what differs is told of the request that is most alike, where it begins to differ", async () => {
+  const described = (/** @type {string} */ description) => ({ name: "look", description, parameters: { type: "object" }, execute: () => "x" });
+  const agent = new Agent({ model: scripted(["It rains.", "It snows."]), tools: [described(`${"a ".repeat(300)}long story`)] });
+  const recorder = await record(agent);
+  await agent.prompt("Oslo?");
+  agent.reset();
+  await agent.prompt("Bergen?");
+  recorder.stop();
+  const { model } = cassette(recorder.toTape(), { match: "request" });
+  const { error } = await new Agent({ model, tools: [described(`${"a ".repeat(300)}short story`)] }).prompt("Bergen?");
+  assert.match(error?.message ?? "", /no answer to this request: `tools` is ….* a short story".*, on the tape it is ….* a long story"/);
+});

@@ -156,7 +156,7 @@ test("what a redirect of a public address may lead to is looked at as well", asy
 test("an address that is none is told at the call", () => {
   const agent = new Agent({ model: ollama("m", {}) });
   for (const url of ["http://example.com/a.png", "ftp://example.com/a.png", "data:image/png;base64,AAAA", "/a.png", ""]) {
-    misused(() => agent.prompt([{ type: "image", url }]), /input\[0\]: .*an address that begins with https:\/\/ goes into `url`/);
+    misused(() => agent.prompt([{ type: "image", url }]), /input\[0\]: the `url` of a block must begin with https:\/\/ .*; base64 goes into `data`/);
   }
   misused(() => agent.prompt(/** @type {any} */ ([{ type: "image", url: "https://a.example/a.png", data: "AAAA", mimeType: "image/png" }])), /an address that begins with https/);
   misused(() => agent.prompt(/** @type {any} */ ([{ type: "file", url: "https://a.example/a.pdf" }])), /a block of type file needs a text `mimeType`, got nothing/);

@@ -181,6 +181,27 @@ test("two calls, one question: both clocks stand, and it is not said whose it is
   assert.deepEqual((await both).map(textOf), ["slow", '{"action":"cancel"}']);
 });
 
+test("a question of an agent outlives the call through which it was asked, as long as another may wait for it", async () => {
+  const asked = deferred();
+  const { here } = await serverOf(() => [bare("look"), bare("buy")], async ({ name }, extra) => (name === "look" ? (await asked.promise, said("seen")) : asks(extra)));
+  const server = await mcpTools(here);
+  const agent = new Agent({ model: scripted([call("look", "buy"), "done"]), tools: server.tools, approval: { mode: "bypassed" } });
+  /** @type {any[]} */
+  const questions = [];
+  agent.subscribe((event) => {
+    if (event.type !== "question_asked") return;
+    questions.push(event.toolName);
+    // The first question goes with the call that ends.
+    if (event.toolName === "look") asked.resolve();
+    else agent.resolve(event.id, { action: "accept", content: { size: "small" } });
+  });
+  const { all } = await readRun(agent.prompt("Go"));
+  assert.deepEqual(questions, ["look", "buy"]);
+  assert.deepEqual(all("tool_execution_end").map(({ result }) => textOf(result)), ["seen", '{"action":"accept","content":{"gift":false,"size":"small"}}']);
+  assert.deepEqual(agent.pendingQuestions, []);
+  await server.dispose();
+});
+
 test("more questions than a page can show are refused, and one that is too long", async () => {
   const answer = deferred();
   const { here } = await serverOf(() => [bare("many"), bare("long")], async ({ name }, extra) => {

@@ -135,6 +135,8 @@ test("a budget asks, and is raised or not", async () => {
       misused(() => agent.resolve(event.id, { raise: {} }), /how much more/);
       misused(() => agent.resolve(event.id, { raise: { tokens: -1 } }), /how much more/);
       misused(() => agent.resolve(event.id, /** @type {any} */ ({ raise: { token: 1 } })), /did you mean `tokens`/);
+      misused(() => agent.resolve(event.id, /** @type {any} */ ({ raise: 5 })), /`raise` must be an object, such as \{ usd: 1 \}, got a number/);
+      misused(() => agent.resolve(event.id, { raise: { usd: 1 } }), /about the `tokens` of a budget: answer \{ raise: \{ tokens: … \} \}/);
       assert.equal(agent.resolve(event.id, ++asked === 1 ? answer : "reject"), true);
     });
     const { result, all } = await readRun(agent.prompt("Go."));
@@ -144,6 +146,18 @@ test("a budget asks, and is raised or not", async () => {
     assert.deepEqual(all("question_asked").map(({ budget }) => [budget.kind, budget.limit]), isRaised ? [["tokens", 350], ["tokens", 550]] : [["tokens", 350]]);
     assert.deepEqual(all("budget").filter(({ state }) => state !== "warn").map(({ state, limit }) => [state, limit]), isRaised ? [["exceeded", 350], ["raised", 550], ["exceeded", 550]] : [["exceeded", 350]]);
   }
+});
+
+test("more of a budget is no answer to a call, also before anything was asked of a budget", async () => {
+  const agent = new Agent({ model: scripted([call("pay"), "done"]), tools: [{ ...work, name: "pay", requiresApproval: true }] });
+  agent.subscribe((event) => {
+    if (event.type !== "tool_approval_requested") return;
+    misused(() => agent.resolve(event.id, { raise: { usd: 1 } }), /"approve", "reject" or \{ action/);
+    assert.equal(agent.resolve("nobody asked", { raise: { usd: 1 } }), false);
+    assert.equal(agent.resolve(event.id, "reject"), true);
+  });
+  const { result } = await readRun(agent.prompt("Go."));
+  assert.equal(result.stopReason, "completed");
 });
 
 test("the question of a budget sleeps in a checkpoint", async () => {

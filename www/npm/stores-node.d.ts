@@ -55,7 +55,8 @@ export interface FleetStore extends LeaseStore {
 }
 
 /**
- * Keeps agents in PostgreSQL, in a table of this name and one for their messages, which are made when they are not there.
+ * Keeps agents in PostgreSQL, in three tables, which are made when they are not there: `table` (default `turnwheel_agents`), and those
+ * for messages and events, whose names begin with it.
  * Takes anything with `query(text, values)`; times are the database's.
  *
  * @example

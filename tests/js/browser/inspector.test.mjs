@@ -420,11 +420,14 @@ test("what a page does with it: the fork, the test, the source that is no source
     inspector.n = 4;
     click("Fork here");
     click("Copy as test");
-    try {
-      inspector.source = 17;
-    } catch (error) {
-      seen.refused = /** @type {any} */ (error).message;
-    }
+    const refusal = (/** @type {() => void} */ work) => {
+      try {
+        work();
+      } catch (error) {
+        return /** @type {any} */ (error).message;
+      }
+    };
+    seen.refused = [() => (inspector.source = 17), () => (inspector.source = '{"tape":1}'), () => (inspector.n = Number.NaN), () => (inspector.n = "4")].map(refusal);
     // A log that is the page's outlives the element's place in it.
     const log = new InspectorLog();
     log.follow(agent);
@@ -446,7 +449,12 @@ test("what a page does with it: the fork, the test, the source that is no source
   });
   assert.deepEqual(found.fork, { n: 4, roles: ["user"], isSource: true });
   assert.match(found.test, /assert\.equal\(text, "Hello\."\)/);
-  assert.match(found.refused, /`source` must be an agent, a remote agent, a tape or an InspectorLog, got a number/);
+  assert.deepEqual(found.refused, [
+    "`source` must be an agent, a remote agent, a tape or an InspectorLog, got a number",
+    "`source` must be an agent, a remote agent, a tape or an InspectorLog, got a string; Tape.parse(text) of turnwheel/tape makes a tape of a text",
+    "`n` must be a number of events, got NaN",
+    "`n` must be a number of events, got a string",
+  ]);
   assert.equal(found.after, 4);
   assert.equal(found.early, 4);
 }));

@@ -76,7 +76,8 @@ export class Agent {
   resolve(id, answer) {
     if (typeof id !== "string") throw misuse(`a question's id must be a text, got ${kindOf(id)}`);
     // A checkpoint may have the question of a budget before the rest is loaded; the engine reads what is given.
-    const convert = others.convert ?? ("raise" in Object(answer) ? (/** @type {Answer} */ given) => given : toDecision);
+    const isMore = "raise" in Object(answer) && this.#core.approvals.questions.get(id)?.kind !== "tool";
+    const convert = others.convert ?? (isMore ? (/** @type {Answer} */ given) => given : toDecision);
     return this.#decide([[id, convert(answer)]], true);
   }
 

@@ -180,7 +180,7 @@ export class Core {
     if (missing === undefined && new Set(ids).size === ids.length) {
       // A second answer is posted too: the run refuses it, and the listeners hear of it.
       const answers = decided.map(([, answer], i) => /** @type {[string, Answer]} */ ([ids[i], answer]));
-      for (const [id, answer] of answers) others.check?.(id, answer, approvals.questions.get(id)?.kind);
+      for (const [id, answer] of answers) others.check?.(id, answer, approvals.questions.get(id));
       const callOf = (/** @type {string} */ id) => approvals.questions.get(id)?.path[0];
       const own = answers.filter(([id]) => callOf(id) === undefined);
       if (own.length > 0 || answers.length === 0) registration.postDecisions(Object.fromEntries(own), true);

@@ -191,6 +191,7 @@ export class TurnwheelInspector extends Base {
   }
 
   set n(n) {
+    if (typeof n !== "number" || Number.isNaN(n)) throw misuse(`\`n\` must be a number of events, got ${Number.isNaN(n) ? "NaN" : kindOf(n)}`);
     this.#seek(n, false);
   }
 

@@ -20,5 +20,6 @@ export function open(source) {
     return { log, isLive: true, close: log.follow(/** @type {InspectedAgent} */ (given)) };
   }
   if (typeof given?.toText === "function" && given.header) return openTape(given);
-  throw misuse(`\`source\` must be an agent, a remote agent, a tape or an InspectorLog, got ${kindOf(given)}`);
+  const hint = typeof given === "string" ? "; Tape.parse(text) of turnwheel/tape makes a tape of a text" : "";
+  throw misuse(`\`source\` must be an agent, a remote agent, a tape or an InspectorLog, got ${kindOf(given)}${hint}`);
 }

@@ -18,6 +18,10 @@ const MAX_PREREQUISITES = 5;
 
 export class Call {
   #controller = new AbortController();
+  /** @type {() => void} */
+  #end = () => {};
+  /** Settles when the call has ended, and asks nothing any more. @type {Promise<void>} */
+  ended = new Promise((resolve) => (this.#end = resolve));
   isOverdue = false;
 
   /** @param {Watch} watch @param {ToolContext} context @param {{ timeoutMs: number, totalTimeoutMs: number }} limits */
@@ -54,6 +58,7 @@ export class Call {
       signal.removeEventListener("abort", onAbort);
       this.clock.end();
       watch.end(this, this.#controller.signal.aborted);
+      this.#end();
       forgetTimers(watch.client);
     }
   }

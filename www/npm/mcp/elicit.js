@@ -33,16 +33,17 @@ export class Elicitor {
   async answer(watch, params, id, signal) {
     return watch.during(id, "elicitation/create", signal, ({ calls, controller }) => {
       const [call, another] = calls;
-      return this.ask(params, controller.signal, another ? undefined : call, watch, call);
+      return this.ask(params, controller.signal, another ? undefined : call, watch, calls);
     });
   }
 
   /**
    * Asks the host. What it answers is checked before it is sent.
    * @param {any} params @param {AbortSignal} signal @param {Call | undefined} call to which it belongs, if that is known
-   * @param {Watch | undefined} [watch] @param {Call | undefined} [asker] the call through which an agent is asked @returns {Promise<McpElicitResult>}
+   * @param {Watch | undefined} [watch] @param {Iterable<Call>} [askers] the calls through which an agent may be asked: those that have not ended @returns {Promise<McpElicitResult>}
    */
-  async ask(params, signal, call, watch = call?.watch, asker = call) {
+  async ask(params, signal, call, watch = call?.watch, askers = call ? [call] : []) {
+    const [asker] = askers;
     this.#count(asker ?? watch ?? this);
     const request = this.#requestOf(params, call);
     call?.context.update({ content: [{ type: "text", text: `waiting for an answer: ${request.message}` }], details: { elicitation: /** @type {any} */ (request) } });
@@ -50,7 +51,7 @@ export class Elicitor {
       if (request.mode === "url") watch?.completions.set(request.elicitationId ?? "", resolve);
     });
     try {
-      const answer = await until(signal, this.onElicit === "ask" ? askAgent(request, asker) : this.onElicit(request, { signal, completed }));
+      const answer = await until(signal, this.onElicit === "ask" ? askAgent(request, askers) : this.onElicit(request, { signal, completed }));
       return answer === undefined ? { action: "cancel" } : this.#check(request, answer);
     } catch (error) {
       this.report(error);
@@ -92,13 +93,25 @@ export class Elicitor {
   }
 }
 
-/** Makes it a question of the agent whose call it is. @param {McpElicitation} request @param {Call | undefined} call */
-function askAgent(request, call) {
-  const ask = /** @type {any} */ (call?.context)?.ask;
-  // Nobody can be asked about what belongs to no call.
-  if (typeof ask !== "function") return undefined;
+/** What a call gives that ended while its question was open. */
+const ENDED = Symbol("ended");
+
+/**
+ * Makes it a question of an agent whose call is in flight. A call that ends takes its question along; as long as another one may be
+ * the one that waits for the answer, it is asked again through that.
+ * @param {McpElicitation} request @param {Iterable<Call>} calls
+ */
+async function askAgent(request, calls) {
   const message = `${request.server}: ${request.message}`;
-  return request.mode === "url" ? ask({ message: `${message}\n${request.url}` }) : ask({ message, schema: request.requestedSchema });
+  const question = request.mode === "url" ? { message: `${message}\n${request.url}` } : { message, schema: request.requestedSchema };
+  for (const call of calls) {
+    const { ask } = /** @type {any} */ (call.context);
+    if (typeof ask !== "function") break;
+    const answer = await Promise.race([ask(question), call.ended.then(() => ENDED)]);
+    if (answer !== ENDED) return answer;
+  }
+  // Nobody can be asked about what belongs to no call.
+  return undefined;
 }
 
 /** What a person who changed nothing in the form says. @param {any} schema */

@@ -31,7 +31,7 @@ const MAX_DESCRIPTION = 16_384;
 const MAX_SERVER_NAME = 200;
 /** In characters. A server's instructions are for a system prompt, which every turn sends. */
 const MAX_INSTRUCTIONS = 16_384;
-const FAILED = "turnwheel/mcp: the tools of a server changed and could not be taken over";
+const NOT_TAKEN = "the tools of a server changed and could not be taken over";
 
 /** An MCP server and its tools. */
 export class McpServer extends ToolList {
@@ -58,7 +58,7 @@ export class McpServer extends ToolList {
     this.#isOwn = isOwn;
     // Who made the client himself has decided what it answers.
     const { onElicit = isOwn && "ask" } = options;
-    this.elicitor = onElicit === false ? undefined : new Elicitor(onElicit, () => this.name, this.report);
+    this.elicitor = onElicit === false ? undefined : new Elicitor(onElicit, () => this.name, (error) => this.report(error, "a question of a server was not answered"));
   }
 
   /**
@@ -112,10 +112,10 @@ export class McpServer extends ToolList {
     }
   }
 
-  /** Tells the host of a failure that no call of its own would show. @param {unknown} error */
-  report = (error) => {
+  /** Tells the host of a failure that no call of its own would show. @param {unknown} error @param {string} [what] */
+  report = (error, what = NOT_TAKEN) => {
     const { onError } = this.#options;
-    if (!onError) return complain(FAILED, error);
+    if (!onError) return complain(`turnwheel/mcp: ${what}`, error);
     try {
       const answer = /** @type {any} */ (onError(error));
       answer?.then?.(undefined, (/** @type {unknown} */ failure) => complain("turnwheel/mcp: onError failed", failure));
@@ -209,7 +209,7 @@ export class McpServer extends ToolList {
     try {
       return checked(this.#define(tool, (args, call) => call.tool(this.client, tool, args, this.elicitor)));
     } catch (error) {
-      this.report(new Error(`${this.name}: its tool \`${tool.name}\` is left out: ${textOf(error)}`, { cause: error }));
+      this.report(new Error(`${this.name}: its tool \`${tool.name}\` is left out: ${textOf(error)}`, { cause: error }), "a tool of a server cannot be used");
     }
   }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // Answers to questions of every kind. Loaded where other questions may be asked than those about calls.
 
-import { checkNames, jsonOf, misuse, others, toDecision } from "../core.js";
+import { checkNames, jsonOf, kindOf, misuse, others, toDecision } from "../core.js";
 
 /** @import { Answer, Question } from "../index.js" */
 
@@ -13,10 +13,11 @@ export function toAnswer(answer) {
   const { raise } = answer ?? {};
   if (raise !== undefined) {
     checkNames("unknown member of an answer", answer, ["raise"]);
-    checkNames("unknown member of `raise`", raise ?? {}, ["usd", "tokens", "toolCalls", "turns", "ms"]);
-    const more = Object.entries(raise ?? {});
+    if (typeof raise !== "object" || raise === null) throw misuse(`\`raise\` must be an object, such as { usd: 1 }, got ${kindOf(raise)}`);
+    checkNames("unknown member of `raise`", raise, ["usd", "tokens", "toolCalls", "turns", "ms"]);
+    const more = Object.entries(raise);
     const isAmount = (/** @type {[string, unknown]} */ [name, amount]) => (name === "usd" ? Number.isFinite(amount) : Number.isInteger(amount)) && Number(amount) >= 0;
-    if (!more.every(isAmount) || !more.some(([, amount]) => amount)) throw misuse("`raise` must say how much more may be used: `usd` in numbers, the others in whole numbers, such as { usd: 1 }");
+    if (!more.every(isAmount) || !more.some(([, amount]) => amount)) throw misuse("`raise` must say how much more may be used: `usd` as a number, the others as whole numbers, none below 0 and one above, such as { usd: 1 }");
     return { raise: Object.fromEntries(more) };
   }
   const action = answer?.action;
@@ -25,11 +26,14 @@ export function toAnswer(answer) {
   return action === "accept" ? { action, content: JSON.parse(jsonOf("the content of the answer is", answer.content ?? null)) } : { action };
 }
 
-/** Throws if an answer is to another kind of question. @param {string} id @param {any} answer @param {Question["kind"]} [kind] */
-export function checkAnswer(id, answer, kind = "tool") {
+/** Throws if an answer is to another kind of question. @param {string} id @param {any} answer @param {Question} [question] */
+export function checkAnswer(id, answer, question) {
+  const { kind = "tool", budget } = /** @type {{ kind?: Question["kind"], budget?: { kind: string } }} */ (question ?? {});
   const { action = answer } = answer;
   const is = "raise" in Object(answer) ? "budget" : ["accept", "decline", "cancel"].includes(action) ? "elicitation" : action === "reject" ? kind : "tool";
   if (is !== kind) throw misuse(`question \`${id}\` is ${HOW[kind]}`);
+  // Otherwise the budget would ask again at once, and whoever answers by a rule would never get to an end.
+  if (is === "budget" && budget && answer.raise && !answer.raise[budget.kind]) throw misuse(`question \`${id}\` is about the \`${budget.kind}\` of a budget: answer { raise: { ${budget.kind}: … } } or "reject"`);
 }
 
 /** How questions are answered. */

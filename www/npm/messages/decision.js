@@ -10,7 +10,7 @@ import { flawOf, toResult } from "./tool-result.js";
 /**
  * How other questions are answered than those about calls. Such a question is asked only where answer.js is loaded, which
  * puts its functions here.
- * @type {{ convert?: (answer: any) => Answer, check?: (id: string, answer: Answer, kind?: Question["kind"]) => void }}
+ * @type {{ convert?: (answer: any) => Answer, check?: (id: string, answer: Answer, question?: Question) => void }}
  */
 export const others = {};
 

@@ -84,11 +84,14 @@ function checkBlock(block, where, types) {
   const type = block?.type;
   if (!types.includes(type)) throw misuse(`${where} must be a block of type ${types.join(", ")}, got ${type ? `\`${type}\`` : kindOf(block)}`);
   const { url, data } = block;
-  const isLink = url !== undefined && BLOCKS[type].includes("data");
+  const hasContent = BLOCKS[type].includes("data");
+  const isLink = url !== undefined && hasContent;
+  if (hasContent && url === undefined && data === undefined) throw misuse(`${where}: a block of type ${type} needs \`data\` (base64, with its \`mimeType\`) or \`url\``);
   for (const key of isLink ? LINKS[type] : BLOCKS[type]) {
     if (typeof block[key] !== "string") throw misuse(`${where}: a block of type ${type} needs a text \`${key}\`, got ${kindOf(block[key])}`);
   }
-  const isMisplaced = isLink ? data !== undefined || PLAIN.test(url) || !/^https?:/.test(url) : block.mimeType && /^(data|https?):/.test(data);
+  if (isLink && (PLAIN.test(url) || !/^https?:/.test(url))) throw misuse(`${where}: the \`url\` of a block must begin with https:// (http:// only on this machine), got ${JSON.stringify(url.slice(0, 60))}; base64 goes into \`data\``);
+  const isMisplaced = isLink ? data !== undefined : block.mimeType && /^(data|https?):/.test(data);
   if (isMisplaced) throw misuse(`${where}: \`data\` is base64 alone; an address that begins with https:// goes into \`url\``);
   return block;
 }

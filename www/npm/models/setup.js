@@ -36,7 +36,9 @@ export function modelSettings(model, where = "model") {
   if (typeof (/** @type {any} */ (model).then) === "function") throw misuse("`model` is a promise; await it first");
   const { wire, baseUrl, headers, compat, limits, apiKey, price, supportsTools, estimatesUsage, contextWindow, dangerouslyAllowBrowser } = setupOf(model);
   if (!wire && typeof model.streamFn !== "function") {
-    throw misuse(`model \`${model.id ?? /** @type {{ modelId?: string }} */ (model).modelId}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
+    const { modelId, doStream } = /** @type {{ modelId?: string, doStream?: unknown }} */ (model);
+    if (doStream) throw misuse(`\`${where}\` is a model of the AI SDK (\`${modelId}\`); wrap it: fromLanguageModel(model) of turnwheel/ai-sdk`);
+    throw misuse(`model \`${model.id ?? modelId}\` has neither a wire nor a streamFn; make it with openai(…), openaiCompatible(…) or custom(…)`);
   }
   return {
     provider: model.provider ?? "custom", id: model.id, wire, baseUrl, headers, compat: compat ?? undefined, price, limits: limits && withoutInfinity(limits),

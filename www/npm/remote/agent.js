@@ -68,7 +68,7 @@ export class RemoteAgent {
   resolve(id, answer) {
     const decision = toAnswer(answer);
     const question = this.#link.mirror.approvals.questions.get(id);
-    if (question) checkAnswer(id, decision, question.kind);
+    if (question) checkAnswer(id, decision, question);
     return this.#link.command("resolve", { question: id, decision });
   }
 

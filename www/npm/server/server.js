@@ -119,7 +119,7 @@ class AgentServer {
     // A function that forgets to answer, or finds no user to ask about, has not said yes.
     const allowed = authorize ? await authorize.call(this.options, request, name) : true;
     if (typeof allowed === "object" && typeof allowed?.status === "number") return allowed;
-    if (!allowed) throw new RequestError(401, "auth", "who asks is not allowed to");
+    if (!allowed) throw new RequestError(401, "auth", "the server's `authorize` does not allow this request");
     if (allowed !== true) throw new TypeError(`\`authorize\` must give true, false or a Response, got ${kindOf(allowed)}`);
   }
 

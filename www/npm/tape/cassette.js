@@ -6,8 +6,8 @@ import { checkNames, kindOf, misuse, textOf } from "../shared.js";
 import { answersOf } from "./ask.js";
 import { ready } from "./module.js";
 import { entriesOf, isTape } from "./replay.js";
-import { differenceOf, shown, stable } from "./requests.js";
-import { Tape } from "./text.js";
+import { differenceOf, nearest, shown, stable } from "./requests.js";
+import { noTool, rulesOf, Tape, understood } from "./text.js";
 
 /** @import { AssistantMessageEvent, JsonValue, Model, ModelRequest, RunInfo, ToolDefinition } from "../index.js" */
 /** @import { CassetteOptions } from "../tape.js" */
@@ -47,7 +47,7 @@ class Cassette {
     this.#real = model;
     this.#realTools = tools;
     this.#redact = redact;
-    const { provider, id } = model ?? this.#rules().models[0] ?? { provider: "tape", id: "tape" };
+    const { provider, id } = model ?? rulesOf(this.#tape).models[0] ?? { provider: "tape", id: "tape" };
     const answer = (/** @type {ModelRequest} */ request, /** @type {any} */ context) => this.#answer(request, context);
     this.model = custom(id, async function* (request, context) {
       yield* await answer(request, context);
@@ -61,32 +61,12 @@ class Cassette {
   #tools(names) {
     const real = new Map(this.#realTools.map((tool) => [tool.name, tool]));
     /** What is real says how it is called now. @type {any[]} */
-    const known = [...this.#rules().tools.filter(({ name }) => !real.has(name)), ...real.values()];
+    const known = [...rulesOf(this.#tape).tools.filter(({ name }) => !real.has(name)), ...real.values()];
     for (const name of names ?? []) {
-      if (!known.some((tool) => tool.name === name)) throw misuse(`the tape has no tool \`${name}\`; it has: ${known.map((tool) => `\`${tool.name}\``).join(", ") || "none"}`);
+      if (!known.some((tool) => tool.name === name)) throw misuse(noTool(name, known));
     }
     const wanted = known.filter(({ name }) => names === undefined || names.includes(name));
     return wanted.map(({ name, description, parameters }) => ({ name, description, parameters, execute: (/** @type {any} */ args, /** @type {any} */ context) => this.#execute(name, args, context) }));
-  }
-
-  /** The models and the tools of the tape, those of what was added too. @returns {{ models: any[], tools: any[] }} */
-  #rules() {
-    /** @type {any} */
-    const values = { models: [], tools: [] };
-    /** @type {Map<string, any>} */
-    const added = new Map();
-    for (const line of this.#tape?.toText().split("\n") ?? []) understood(line, () => {
-      if (line.startsWith('{"rules":')) {
-        const { models = values.models, tools = values.tools } = JSON.parse(line).rules;
-        Object.assign(values, { models: models.filter(isNamed("id")), tools: tools.filter(isNamed("name")) });
-      }
-      if (!line.startsWith('{"added":{"model":')) return;
-      const { provider, request } = JSON.parse(line).added.model;
-      if (values.models.length === 0) values.models = [{ provider, id: request.model }];
-      for (const tool of request.tools) added.set(tool.name, tool);
-    });
-    const known = new Set(values.tools.map((/** @type {any} */ { name }) => name));
-    return { models: values.models, tools: [...values.tools, ...[...added.values()].filter(({ name }) => !known.has(name))] };
   }
 
   /** What nobody asked for. */
@@ -169,7 +149,7 @@ class Cassette {
       found.used = true;
       return found.events;
     }
-    if (!this.#real) throw misuse(left.length === 0 ? `the tape has ${this.#answers.length} answers of a model, and all were given` : `the tape has no answer to this request: ${differenceOf(left[0].request, request)}`);
+    if (!this.#real) throw misuse(left.length === 0 ? `the tape has ${this.#answers.length} answers of a model, and all were given` : `the tape has no answer to this request: ${differenceOf(nearest(left.map((answer) => answer.request), request), request)}`);
     const events = await answersOf(this.#real, request, context);
     // What failed is asked again the next time.
     if (!events.some(({ type }) => type === "error")) this.#add("model", { provider: this.model.provider, request: JSON.parse(shown(request)), events });
@@ -200,21 +180,6 @@ class Cassette {
     }
   }
 }
-
-/** Reads a line, which somebody may have changed by hand. @param {string} line @param {() => void} work */
-function understood(line, work) {
-  try {
-    work();
-  } catch (error) {
-    throw misuse(`a line of the tape cannot be understood (${textOf(error)}): ${line.slice(0, 80)}`, error);
-  }
-}
-
-/** @param {string} key @returns {(value: any) => boolean} */
-const isNamed = (key) => (value) => {
-  if (typeof value?.[key] !== "string") throw new Error(`\`${key}\` must be a text, got ${kindOf(value?.[key])}`);
-  return true;
-};
 
 /** Members that say what something is. */
 const STRUCTURE = new Set(["type", "role", "stopReason", "callId", "toolName", "cause"]);

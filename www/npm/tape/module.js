@@ -3,7 +3,7 @@
 // one, tapes are played in another.
 
 import { Engine, loadRest, Scope } from "../core.js";
-import { kindOf, misuse } from "../shared.js";
+import { fromEngine, kindOf, misuse } from "../shared.js";
 import { bind } from "../boundary/tape-glue.js";
 import { fetched } from "../fetched.js";
 import { tapeAddress } from "../tape-address.js";
@@ -41,7 +41,7 @@ export async function ready() {
     }));
   } catch (error) {
     loading = undefined;
-    throw error;
+    throw fromEngine(error);
   }
 }
 

@@ -5,6 +5,7 @@ import { checkNames, kindOf, misuse, resultOf, textOf } from "../shared.js";
 import { TapeDivergence, thrownBy } from "./divergence.js";
 import { liveModel, liveTool } from "./live.js";
 import { calls, forgetPlayer, ready } from "./module.js";
+import { noTool, rulesOf } from "./text.js";
 
 /** @import { AgentEvent, AgentResult } from "../index.js" */
 /** @import { Frame, ReplayOptions, Tape, TapeEntry } from "../tape.js" */
@@ -22,6 +23,9 @@ export function replay(tape, options = {}) {
   const { tools, model, speed, wire } = options;
   if (tools !== undefined && (typeof tools !== "object" || Array.isArray(tools))) throw misuse(`\`tools\` of a replay are an object of tools by their names, such as { search }; got ${kindOf(tools)}`);
   for (const [name, tool] of Object.entries(tools ?? {})) if (typeof tool?.execute !== "function") throw misuse(`\`tools.${name}\` must be a tool with \`execute\`, got ${kindOf(tool)}`);
+  const known = tools ? rulesOf(tape).tools : [];
+  // A test that compares nothing would pass.
+  for (const name of Object.keys(tools ?? {})) if (!known.some((tool) => tool.name === name)) throw misuse(noTool(name, known));
   if (model !== undefined && typeof model?.id !== "string") throw misuse(`\`model\` must be a model, such as openai("gpt-5-mini", { apiKey }); got ${kindOf(model)}`);
   if (speed !== undefined && !(typeof speed === "number" && speed > 0)) throw misuse(`\`speed\` must be a number above 0: 2 is twice as fast as it was; got ${textOf(speed)}`);
   if (wire !== undefined && typeof wire !== "boolean") throw misuse(`\`wire\` must be true or false, got ${kindOf(wire)}`);

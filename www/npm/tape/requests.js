@@ -21,12 +21,38 @@ export function stable(value) {
   return `{${keys.map((key) => `${JSON.stringify(key)}:${stable(value[key])}`).join(",")}}`;
 }
 
+const MEMBERS = ["model", "systemPrompt", "tools", "options", "output"];
+/** How much of what differs is shown. */
+const SHOWN = 200;
+
 /** Names the first place in which two requests differ. @param {any} taped @param {any} asked */
 export function differenceOf(taped, asked) {
-  for (const key of ["model", "systemPrompt", "tools", "options", "output"]) {
-    if (stable(taped[key]) !== stable(asked[key])) return `\`${key}\` is ${stable(asked[key]).slice(0, 200)}, on the tape it is ${stable(taped[key]).slice(0, 200)}`;
+  for (const key of MEMBERS) {
+    const [is, was] = [stable(asked[key]), stable(taped[key])];
+    if (is !== was) return `\`${key}\` is ${around(is, was)}, on the tape it is ${around(was, is)}`;
   }
+  const at = sameMessages(taped, asked);
+  if (at === asked.messages.length) return `it has ${at} messages, on the tape there are ${taped.messages.length}`;
+  const [is, was] = [asked.messages[at], taped.messages[at] ?? {}].map((message) => stable(withoutTime(message)));
+  return `message ${at} is ${around(is, was)}, on the tape it is ${around(was, is)}`;
+}
+
+/** Of some requests the one that is most like another: in its messages, then in the rest. @param {any[]} taped @param {any} asked */
+export function nearest(taped, asked) {
+  const likeness = (/** @type {any} */ request) => sameMessages(request, asked) * (MEMBERS.length + 1) + MEMBERS.filter((key) => stable(request[key]) === stable(asked[key])).length;
+  return taped.reduce((best, request) => (likeness(request) > likeness(best) ? request : best));
+}
+
+/** How many messages are the same at the beginning. @param {any} taped @param {any} asked @returns {number} */
+function sameMessages(taped, asked) {
   const at = asked.messages.findIndex((/** @type {any} */ message, /** @type {number} */ i) => stable(withoutTime(message)) !== stable(withoutTime(taped.messages[i] ?? {})));
-  if (at === -1) return `it has ${asked.messages.length} messages, on the tape there are ${taped.messages.length}`;
-  return `message ${at} is ${stable(withoutTime(asked.messages[at])).slice(0, 200)}, on the tape it is ${stable(withoutTime(taped.messages[at] ?? {})).slice(0, 200)}`;
+  return at === -1 ? asked.messages.length : at;
+}
+
+/** The beginning of a text, or where it begins to differ from another, if that is later. @param {string} text @param {string} other */
+function around(text, other) {
+  let at = 0;
+  while (at < text.length && text[at] === other[at]) at++;
+  const from = at < SHOWN / 2 ? 0 : at - SHOWN / 4;
+  return `${from > 0 ? "…" : ""}${text.slice(from, from + SHOWN)}`;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // The text of a tape. Its lines are read by the module; here only the first and the last one are.
 
-import { kindOf, misuse } from "../shared.js";
+import { kindOf, misuse, textOf } from "../shared.js";
 import { calls, isReady } from "./module.js";
 
 /** @import { TapeHeader } from "../tape.js" */
@@ -113,3 +113,44 @@ function read(line) {
 function countOf(text) {
   return JSON.parse(calls().tape_seal(text)).end.events;
 }
+
+/**
+ * The models and the tools of a tape, those of what a cassette has added too.
+ * @param {{ toText(): string } | undefined} tape @returns {{ models: any[], tools: any[] }}
+ */
+export function rulesOf(tape) {
+  /** @type {any} */
+  const values = { models: [], tools: [] };
+  /** @type {Map<string, any>} */
+  const tools = new Map();
+  for (const line of tape?.toText().split("\n") ?? []) understood(line, () => {
+    if (line.startsWith('{"rules":')) {
+      const { models = values.models, tools: named = values.tools } = JSON.parse(line).rules;
+      Object.assign(values, { models: models.filter(isNamed("id")), tools: named.filter(isNamed("name")) });
+      for (const tool of values.tools) tools.set(tool.name, tool);
+    }
+    if (!line.startsWith('{"added":{"model":')) return;
+    const { provider, request } = JSON.parse(line).added.model;
+    if (values.models.length === 0) values.models = [{ provider, id: request.model }];
+    for (const tool of request.tools) if (!tools.has(tool.name)) tools.set(tool.name, tool);
+  });
+  return { models: values.models, tools: [...tools.values()] };
+}
+
+/** Reads a line, which somebody may have changed by hand. @param {string} line @param {() => void} work */
+export function understood(line, work) {
+  try {
+    work();
+  } catch (error) {
+    throw misuse(`a line of the tape cannot be understood (${textOf(error)}): ${line.slice(0, 80)}`, error);
+  }
+}
+
+/** @param {string} key @returns {(value: any) => boolean} */
+const isNamed = (key) => (value) => {
+  if (typeof value?.[key] !== "string") throw new Error(`\`${key}\` must be a text, got ${kindOf(value?.[key])}`);
+  return true;
+};
+
+/** What to say of a tool that no tape has. @param {string} name @param {{ name: string }[]} tools */
+export const noTool = (name, tools) => `the tape has no tool \`${name}\`; it has: ${tools.map((tool) => `\`${tool.name}\``).join(", ") || "none"}`;
