@@ -260,3 +260,8 @@ test("adapters say what they need", () => {
   assert.throws(() => byData({}), /needs a function `run`/);
   assert.throws(() => elsewhere("m"), /takes a model/);
 });
+
+test("the examples of the engines have the same agent", async () => {
+  const agents = await Promise.all(["restate", "dbos", "vercel-workflow"].map((name) => readFile(new URL(`../../www/examples/${name}/agent.js`, import.meta.url), "utf8")));
+  assert.equal(new Set(agents.map((text) => text.replaceAll("turnwheel/slim", "turnwheel"))).size, 1);
+});
