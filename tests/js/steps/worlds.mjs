@@ -173,7 +173,7 @@ export class World {
       const begun = life.records.attempts.size;
       if (this.letters.length > 0 && begun >= this.letters[0]) {
         const at = this.letters.shift();
-        agent.steer(`letter ${at}`);
+        agent.steer(`letter ${at}`, at % 2 ? { when: "immediate" } : {});
       }
       if (begun >= this.abortAt) run.abort("somebody had enough");
     }
