@@ -63,4 +63,4 @@ for (const killAt of POINTS) {
   test(`the process is killed at \`${killAt}\``, LIMIT, async () => compare(await office.order(killAt), /** @type {any} */ (unbroken), killAt));
 }
 
-test("what a step costs", LIMIT, async (t) => t.diagnostic(`DBOS: ${(await costOf(office)).toFixed(1)} ms per step`));
+test("what a step costs", LIMIT, async (t) => t.diagnostic(await costOf("DBOS", office)));

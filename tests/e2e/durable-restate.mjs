@@ -95,4 +95,4 @@ for (const killAt of ["begin t0/model", "end t0/tool/1-payment", "stored t1/appr
   });
 }
 
-test("what a step costs", LIMIT, async (t) => t.diagnostic(`Restate: ${(await costOf(office)).toFixed(1)} ms per step`));
+test("what a step costs", LIMIT, async (t) => t.diagnostic(await costOf("Restate", office)));

@@ -143,6 +143,27 @@ test("a sleep says what it is for", async () => {
   assert.ok(slept.some((name) => name.startsWith("t0/limit/")));
 });
 
+test("an immediate letter ends an answer inside a call at once, and what had arrived of it is told in every life", async () => {
+  const records = new Records();
+  const told = [];
+  for (let life = 0; life < 2; life++) {
+    const slow = { id: "child", provider: "test", async *streamFn(request, options) {
+      yield* [{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "half of it" }];
+      setImmediate(() => agent.steer("Stop that.", { when: "immediate" }));
+      await new Promise((_, reject) => options.signal.addEventListener("abort", () => reject(options.signal.reason)));
+    } };
+    const research = subagent({ name: "research", description: "", agent: () => new Agent({ model: slow }) });
+    const outer = model("m", ({ messages }) => (messages.some(({ role }) => role === "tool_result") ? { text: "done" } : { calls: [{ id: "c0", name: "research", args: { prompt: "Look." } }] }));
+    const agent = new Agent({ model: outer, tools: [research], host: new Life(records).host });
+    const ends = [];
+    agent.subscribe((event) => event.type === "subagent_event" && event.event.type === "message_end" && event.event.message.role === "assistant" && ends.push(event.event.message.content));
+    assert.equal((await agent.prompt("Go.")).text, "done");
+    told.push(JSON.stringify(ends));
+  }
+  assert.match(told[0], /half of it/);
+  assert.equal(told[1], told[0]);
+});
+
 test("a step that cannot be stored ends the run with its error", async () => {
   const host = { step: async (name, work) => (name === "t0/model" ? Promise.reject(new Error("the lease is lost")) : work()) };
   const { stopReason, error } = await new Agent({ model: calling(), host }).prompt("Hi");
@@ -259,4 +280,9 @@ test("adapters say what they need", () => {
   assert.throws(() => restate({}, {}), /takes the context of a handler/);
   assert.throws(() => byData({}), /needs a function `run`/);
   assert.throws(() => elsewhere("m"), /takes a model/);
+});
+
+test("the examples of the engines have the same agent", async () => {
+  const agents = await Promise.all(["restate", "dbos", "vercel-workflow"].map((name) => readFile(new URL(`../../www/examples/${name}/agent.js`, import.meta.url), "utf8")));
+  assert.equal(new Set(agents.map((text) => text.replaceAll("turnwheel/slim", "turnwheel"))).size, 1);
 });

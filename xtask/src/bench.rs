@@ -131,6 +131,7 @@ fn append_other_parts() -> Result<()> {
         ("In other hosts", "hosts.mjs"),
         ("What runs hold", "limits.mjs"),
         ("What recording costs", "tape.mjs"),
+        ("What a durable step costs", "durable.mjs"),
     ];
     for (title, script) in parts {
         let output = read(command("node").arg("--expose-gc").arg(root().join("benches").join(script)))?;

@@ -37,7 +37,15 @@ export function model(id, answer, pause = async () => {}) {
   };
 }
 
-const answersIn = (messages) => messages.filter(({ role }) => role === "assistant").length;
+/** How many turns had calls, also if there is only a summary of them. */
+const turnsIn = (messages) => Math.max(-1, ...[...JSON.stringify(messages).matchAll(/c(\d+)-/g)].map(([, turn]) => Number(turn))) + 1;
+
+/** Makes room: all but the last turn becomes a summary. */
+async function shorten(messages) {
+  const last = messages.findLastIndex(({ role }) => role === "assistant");
+  const text = `a summary up to c${turnsIn(messages.slice(0, last)) - 1}-`;
+  return { messages: [{ role: "user", content: [{ type: "text", text }], timestamp: 0 }, ...messages.slice(last)] };
+}
 
 /** A world: what is asked, how it can fail, and who interferes. */
 export class World {
@@ -47,7 +55,7 @@ export class World {
     const has = (name, sides) => features?.[name] ?? roll(sides) === 0;
     Object.assign(this, {
       failures: has("failures", 3), fallback: has("fallback", 5), approvals: has("approvals", 2), approver: has("approver", 4),
-      hooks: has("hooks", 4), transform: has("transform", 4), queue: has("queue", 4), children: has("children", 2), narrow: has("narrow", 4),
+      hooks: has("hooks", 4), transform: has("transform", 4), queue: has("queue", 4), children: has("children", 3), narrow: has("narrow", 4),
       steering: features?.steering ?? false, aborts: features?.aborts ?? false, prefix: has("prefix", 3), summary: has("summary", 6), wait: has("wait", 3),
     });
     this.turns = Array.from({ length: 2 + roll(2) }, () => Array.from({ length: 1 + roll(3) }, () => ["pay", "look", "slow", this.children ? "research" : "look"][roll(4)]));
@@ -101,13 +109,16 @@ export class World {
   }
 
   answer(request, level, which) {
-    const turn = answersIn(request.messages);
+    const turn = turnsIn(request.messages);
+    if (!request.systemPrompt.startsWith("level ")) return { text: `a summary up to c${turn - 1}-` };
     const key = `${level} ${turn} ${which} ${request.messages.length}`;
     if (this.fallback && which === 0 && turn === 1) return { error: { code: "auth", message: "no more of this model", retryable: false } };
     if (this.failures && this.seed % 3 === turn && !this.failed.has(key)) {
       this.failed.add(key);
       return { error: { code: "rate_limit", message: "slowly", retryable: true } };
     }
+    // It is too much, until there is a summary.
+    if (this.summary && level === 0 && turn === 1 && !JSON.stringify(request.messages).includes("a summary")) return { error: { code: "context_overflow", message: "too long", retryable: false } };
     const plan = level === 0 ? this.turns[turn] : turn === 0 ? (level === 1 && this.seed % 2 ? ["look", "research"] : ["pay", "slow"]) : undefined;
     if (!plan) return { text: `done after ${turn}` };
     return { text: turn % 2 ? `turn ${turn}` : undefined, calls: plan.map((name, i) => ({ id: `c${turn}-${i}`, name, args: { turn, i, prompt: `look for ${i}`, ...(i === 2 && { fails: true }) } })) };
@@ -122,6 +133,7 @@ export class World {
       ...(host && { host: { now: () => this.now(), ...host } }),
       ...(level === 0 && this.approvals && this.approver === true && { approveTool: async () => (await this.pause(), "approve") }),
       ...(level === 0 && this.hooks && { hooks: { beforeInference: () => this.pause(), afterToolExecution: () => this.pause() } }),
+      ...(level === 0 && this.summary && { compaction: this.seed % 2 ? "summarize" : { engine: async (messages) => (await this.pause(), shorten(messages)) } }),
       ...(level === 0 && this.transform && { asyncTransformContext: async (messages) => (await this.pause(), messages.slice()) }),
       ...(level === 0 && this.queue && { getSteeringMessages: async () => (await this.pause(), []), getFollowUpMessages: async () => (await this.pause(), []) }),
     });
@@ -161,7 +173,7 @@ export class World {
       const begun = life.records.attempts.size;
       if (this.letters.length > 0 && begun >= this.letters[0]) {
         const at = this.letters.shift();
-        agent.steer(`letter ${at}`);
+        agent.steer(`letter ${at}`, at % 2 ? { when: "immediate" } : {});
       }
       if (begun >= this.abortAt) run.abort("somebody had enough");
     }
@@ -197,6 +209,8 @@ export async function survive(seed, { mode = "name", kills = 1 + (seed % 4), fea
   }
   const last = lives.at(-1);
   for (const { messages } of lives) {
+    // What was said before a summary is in it.
+    if (last.messages.includes("a summary") && !messages.includes("a summary")) continue;
     const final = JSON.parse(last.messages);
     const lived = JSON.parse(messages);
     // An abort says so in the answer whose calls it ends.

@@ -426,9 +426,10 @@ export class RunSteps {
     const { journal, prefix } = this;
     if (!this.#cuts(command)) return [];
     if (command.kind === "cancel") return [...journal.open];
-    const inside = [...journal.active.values()].filter((steps) => steps !== this && steps.prefix.startsWith(prefix));
-    const answers = inside.flatMap(({ attempt }) => (attempt ? [attempt.step] : []));
-    return [...[...this.bySlot.values()].filter(({ name }) => name.includes("/tool/")).slice(0, 1), ...answers];
+    const inside = [...journal.active.values()].filter((steps) => steps.prefix.startsWith(prefix));
+    const tools = inside.flatMap(({ bySlot }) => [...bySlot.values()].filter(({ name }) => name.includes("/tool/")));
+    const answers = inside.flatMap((steps) => (steps.attempt && steps !== this ? [steps.attempt.step] : []));
+    return [...tools.slice(0, 1), ...answers];
   }
 
   /** Mail of an earlier process enters. @param {any} command */
