@@ -67,6 +67,7 @@ fn survive(seed: u64, mode: Mode, kills: u32, features: Features) -> usize {
     let again = life(&world, &records, &dice, mode, 0);
     let replayed = world.live(&again);
     assert_eq!(again.began.borrow().as_slice(), [""; 0], "seed {seed}: nothing runs again");
+    assert_eq!(replayed.error, last.error, "seed {seed}: the same end");
     assert_eq!(replayed.messages, last.messages, "seed {seed}: the same history");
     let (one, two) = (last.whole(), replayed.whole());
     let at = one.iter().zip(&two).position(|(one, two)| one != two).unwrap_or(one.len().min(two.len()));
