@@ -1,5 +1,5 @@
 //! The whole engine, driver and agent included, in random worlds: scripted models, tools, users and
-//! policies in virtual time. `TURNWHEEL_RUNS=100000 cargo test --test worlds` plays more of them.
+//! policies in virtual time. `TURNWHEEL_RUNS=100000 cargo test --profile fuzz --test worlds` plays more of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
 
@@ -49,7 +49,17 @@ fn no_world_hangs_a_run_breaks_the_grammar_or_leaves_a_call_without_its_result()
 
 #[test]
 fn families_keep_their_budgets_lose_no_question_and_do_nothing_twice() {
-    let (runs, mut seen) = (runs() * 4, BTreeMap::new());
+    families(runs() * 4);
+}
+
+#[test]
+#[ignore = "long: `cargo xtask e2e worlds` plays it"]
+fn so_do_a_hundred_thousand_families() {
+    families(100_000);
+}
+
+fn families(runs: u64) {
+    let mut seen = BTreeMap::new();
     for seed in 0..runs {
         let played = play_family(seed);
         for (what, count) in played.seen {

@@ -1,5 +1,5 @@
 //! Durable runs: engines in memory that are killed at random moments, in random worlds of virtual time.
-//! `TURNWHEEL_RUNS=20000 cargo test --release --test durable` plays more of them.
+//! `TURNWHEEL_RUNS=20000 cargo test --profile fuzz --test durable` plays more of them.
 
 #![cfg(feature = "durable")]
 #![allow(
@@ -23,7 +23,7 @@ use turnwheel::tape::{self, Tape};
 use worlds::{Features, Lived, World};
 
 fn runs() -> u64 {
-    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(170)
+    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(60)
 }
 
 /// A life of a world.
@@ -67,6 +67,7 @@ fn survive(seed: u64, mode: Mode, kills: u32, features: Features) -> usize {
     let again = life(&world, &records, &dice, mode, 0);
     let replayed = world.live(&again);
     assert_eq!(again.began.borrow().as_slice(), [""; 0], "seed {seed}: nothing runs again");
+    assert_eq!(replayed.error, last.error, "seed {seed}: the same end");
     assert_eq!(replayed.messages, last.messages, "seed {seed}: the same history");
     let (one, two) = (last.whole(), replayed.whole());
     let at = one.iter().zip(&two).position(|(one, two)| one != two).unwrap_or(one.len().min(two.len()));
@@ -88,11 +89,15 @@ fn check_tape(lived: &Lived, seed: u64) {
 }
 
 fn survive_all(mode: Mode, features: Features, from: u64) {
+    survive_so_many(runs(), mode, features, from);
+}
+
+fn survive_so_many(runs: u64, mode: Mode, features: Features, from: u64) {
     let mut kills = 0;
-    for seed in from..from + runs() {
+    for seed in from..from + runs {
         kills += survive(seed, mode, 4, features);
     }
-    assert!(kills as u64 > runs() / 2, "only {kills} kills");
+    assert!(kills as u64 > runs / 2, "only {kills} kills");
 }
 
 #[test]
@@ -123,4 +128,20 @@ fn an_engine_that_gives_one_result_at_a_time_fixes_their_order() {
 #[test]
 fn an_engine_that_waits_and_sleeps_itself_needs_no_more_than_its_records() {
     survive_all(Mode::Name, Features { waits: true, sleeps: true, ..Features::default() }, 50_000);
+}
+
+#[test]
+#[ignore = "long: `cargo xtask e2e worlds` plays it"]
+fn so_it_is_in_thousands_of_worlds() {
+    for (at, mode) in [Mode::Name, Mode::Order, Mode::Single].into_iter().enumerate() {
+        for (place, (steers, aborts, waits)) in
+            [(false, false, false), (true, false, false), (false, true, false), (true, false, true)]
+                .into_iter()
+                .enumerate()
+        {
+            let (at, place) = (u64::try_from(at).unwrap(), u64::try_from(place).unwrap());
+            let features = Features { steers, aborts, waits, sleeps: waits };
+            survive_so_many(2_000, mode, features, 1_000_000 * (1 + at) + 100_000 * place);
+        }
+    }
 }
