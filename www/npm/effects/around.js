@@ -1,5 +1,5 @@
 // @ts-check
-// What stands around execution: `wrapTool` and `wrapModel` of the host. Loaded once one of them is set.
+// What stands around execution: `wrapTool` and `wrapModel` of the host, and whoever observes. Loaded once one of them is set.
 
 import { misuse } from "../core.js";
 
@@ -13,23 +13,53 @@ import { misuse } from "../core.js";
  * @param {() => unknown} execute @param {object} context of the tool: what `next` is given is added to it @returns {unknown}
  */
 export function aroundTool(run, state, call, execute, context) {
+  const { wrapTool, within } = run.around;
+  const work = wrapTool ? () => wrapTool(/** @type {any} */ (new WrappedCall(run, state, call)), nextOf(state, execute, context)) : execute;
+  return within ? within(run.runId, call, work) : work();
+}
+
+/** What `wrapTool` is given to run the tool. @param {Slot} state @param {() => unknown} execute @param {object} context */
+function nextOf(state, execute, context) {
   let isAsked = false;
-  const next = async (/** @type {object | undefined} */ more) => {
+  if (state.aborted) throw state.signal.reason;
+  return async (/** @type {object | undefined} */ more) => {
     if (isAsked) throw misuse("`next` of `wrapTool` may be called once");
     isAsked = true;
     if (state.aborted) throw state.signal.reason;
-    Object.assign(context, more);
+    if (more) Object.assign(context, more);
     return execute();
   };
-  if (state.aborted) throw state.signal.reason;
-  const about = {
-    ...run.about(), path: run.around.path, ...call,
-    // Made when it is first read.
-    get signal() {
-      return state.signal;
-    },
-  };
-  return run.around.wrapTool?.(about, next);
+}
+
+/** The key under which a wrapped call holds its slot. @type {unique symbol} */
+const SLOT = Symbol("turnwheel.slot");
+
+/** Made when it is first read. All calls share this getter: V8 takes long for each one that is written in an object literal. */
+const SIGNAL = {
+  enumerable: true,
+  configurable: true,
+  /** @this {{ [SLOT]: Slot }} */
+  get() {
+    return this[SLOT].signal;
+  },
+};
+
+/** What `wrapTool` is told. */
+class WrappedCall {
+  /** @param {Driver} run @param {Slot} state @param {{ callId: string, toolName: string, arguments: unknown }} call */
+  constructor(run, state, { callId, toolName, arguments: args }) {
+    /** @type {{ [SLOT]?: Slot }} */ (this)[SLOT] = state;
+    const { runId, sessionId, turnIndex, metadata } = run.about();
+    this.runId = runId;
+    this.sessionId = sessionId;
+    this.turnIndex = turnIndex;
+    if (metadata !== undefined) this.metadata = metadata;
+    this.path = run.around.path;
+    this.callId = callId;
+    this.toolName = toolName;
+    this.arguments = args;
+    Object.defineProperty(this, "signal", SIGNAL);
+  }
 }
 
 /** An attempt inside `wrapModel`. The request is made where `next` was called, so it sees what is set there. */

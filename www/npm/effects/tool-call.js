@@ -32,7 +32,7 @@ export async function executeTool(run, slot, effect, state) {
     const { definition, self } = prepared;
     const context = /** @type {PublicContext} */ (/** @type {unknown} */ (new ToolContext(run, slot, effect, state)));
     const execute = () => definition.execute.call(self, checked.value, context);
-    const output = await (run.around.wrapTool ? wrapped(run, state, effect, checked.value, execute, context) : execute());
+    const output = await (run.around.wrapTool || run.around.within ? wrapped(run, state, effect, checked.value, execute, context) : execute());
     if (output === CANCELLED) return { cancelled: true };
     const result = typeof output === "string" ? output : toResult(output);
     const limit = definition.maxResultBytes;

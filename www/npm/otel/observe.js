@@ -32,10 +32,11 @@ export function observe(agent, options = {}) {
   const spans = new Trace(live, { name, attributes, content, about: aboutOf(agent, content) });
   const unsubscribe = agent.subscribe((event) => spans.take(event), { keep: true });
 
-  const { wrapTool, wrapModel } = around;
-  around.wrapTool = (call, next) => {
-    const inner = () => (wrapTool ? wrapTool(call, next) : next());
-    const node = spans.toolOf(call.runId, call);
+  const { within, wrapModel } = around;
+  // Not `wrapTool`, which costs a promise for each call.
+  around.within = (runId, call, work) => {
+    const inner = within ? () => within(runId, call, work) : work;
+    const node = spans.toolOf(runId, call);
     return node?.isThere ? context.with(node.context, inner) : inner();
   };
   if (activeInModels || content) {
@@ -52,7 +53,7 @@ export function observe(agent, options = {}) {
   return () => {
     unsubscribe();
     spans.close();
-    Object.assign(around, { wrapTool, wrapModel });
+    Object.assign(around, { within, wrapModel });
     agent.streamOptions = agent.streamOptions;
   };
 }
@@ -103,13 +104,10 @@ class LiveNode {
     this.span = span;
     this.parent = parent;
     this.isRecording = span.isRecording();
+    /** Whether spans made meanwhile belong to it: without an SDK there are none. */
+    this.isThere = this.isRecording || isSpanContextValid(span.spanContext());
     /** @type {Context | undefined} */
     this.own = undefined;
-  }
-
-  /** Whether spans made meanwhile belong to it: without an SDK there are none. */
-  get isThere() {
-    return this.isRecording || isSpanContextValid(this.span.spanContext());
   }
 
   get context() {

@@ -15,9 +15,13 @@ const PARENT = Symbol("turnwheel.parent");
 /** The key under which the options of a run say that it is inside a call. @type {unique symbol} */
 export const INSIDE = Symbol("turnwheel.inside");
 /**
+ * What an observer sets around the execution of every tool, in agents inside too: `work` does it, and is called at once.
+ * @typedef {(runId: string, call: { callId: string, toolName: string, arguments: unknown }, work: () => unknown) => unknown} Within
+ */
+/**
  * What stands around execution, the path of this agent from the root (the ids of the calls), how many there may be, and the run
  * around this one.
- * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, path: string[], maxDepth: number, run?: Driver | undefined }} Around
+ * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, within?: Within | undefined, path: string[], maxDepth: number, run?: Driver | undefined }} Around
  */
 /** A call that may run an agent. @typedef {{ run: Driver, slot: number, callId: string }} Parent */
 /**
