@@ -8,6 +8,7 @@
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { loadavg } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
@@ -133,7 +134,7 @@ server.close();
 
 const kb = (bytes) => (bytes / 1000).toFixed(1);
 const table = [
-  `| page | KB sent before the request | KB in all | ${THINKING.map((ms) => `first text, ms, if the model thinks ${ms} ms`).join(" | ")} |`,
+  `| page | KB asked for before the request | KB in all | ${THINKING.map((ms) => `first text, ms, if the model thinks ${ms} ms`).join(" | ")} |`,
   `|---|--:|--:|${THINKING.map(() => "--:|").join("")}`,
   ...PAGES.map((name) => {
     const { before, all } = rows[0][1].get(name);
@@ -143,6 +144,8 @@ const table = [
 console.log(table);
 
 if (process.argv.includes("--write")) {
+  const load = loadavg()[0].toFixed(1);
+  const reading = ["turnwheel-answer.wasm", "turnwheel-answer-openai-chat.wasm"].reduce((sum, file) => sum + (pages.get("turnwheel")?.files.get(file)?.length ?? 0), 0);
   const versions = JSON.parse(readFileSync(join(HERE, "package.json"), "utf8")).dependencies;
   const peers = { pi: "@earendil-works/pi-ai", tanstack: "@tanstack/ai", "ai-sdk": "ai" };
   const named = PAGES.filter((name) => peers[name]).map((name) => `${peers[name]} ${versions[peers[name]]}`).join(", ");
@@ -151,7 +154,10 @@ if (process.argv.includes("--write")) {
 Written by \`cargo xtask bench --page\`. From navigation to the first text that streams in, with an empty cache: Chromium
 ${browserVersion}, throttled to 1.6 Mbit/s down, 750 kbit/s up and 150 ms. Every page has one wire and one tool that asks for
 approval, and the same server, which sends files with brotli. The median of ${ROUNDS} visits, in turns. Beside this
-package: ${named}.
+package: ${named}. The machine's load was ${load}.
+
+What turnwheel's page asks for before its request is more than the request waits for: ${kb(reading)} KB of it read the answer, and
+come while the request is on its way.
 
 ${table}
 `);
