@@ -46,9 +46,7 @@ export function agentOptions(id, lease) {
       return `${name} is done`;
     },
   });
-  // Limits are measured by the time of day, which jumps here.
-  const timeouts = { firstChunkMs: 1e9, chunkMs: 1e9, modelMs: Infinity };
-  return { model, timeouts, tools: [make("look", true), make("pay", false)] };
+  return { model, tools: [make("look", true), make("pay", false)] };
 }
 
 export const mayUse = () => true;

@@ -34,7 +34,7 @@ export class Core {
   constructor(given, once, messages) {
     const options = checkOptions(given);
     this.once = once;
-    this.host = hostWithDefaults(options.host);
+    this.host = hostWithDefaults(options.host, () => this.runs.current);
     /** What is stored of its runs, if they are inside a durable engine. @type {import("../steps/journal.js").Journal | undefined} */
     this.journal = undefined;
     this.history = new History(messages ?? options.messages ?? []);

@@ -11,9 +11,24 @@ import { uuid } from "./uuid.js";
  */
 /** @typedef {ReturnType<typeof hostWithDefaults>} Host */
 
-/** Adds what the host does not provide. @param {HostFunctions} [given] */
-export const hostWithDefaults = (given = {}) => ({
-  now: () => number(given, "now", Date.now),
+/**
+ * The time of day. What is measured with it goes on like a clock that nobody sets: while `measured` gives the same thing, such as a
+ * run, the time of day is not looked at again.
+ * @param {() => unknown} measured
+ */
+function steady(measured) {
+  let [last, day] = /** @type {[unknown, number]} */ ([0, 0]);
+  return () => {
+    const [thing, at] = [measured(), globalThis.performance?.now() ?? 0];
+    if (!thing || !at || thing !== last) day = Date.now() - at;
+    last = thing;
+    return Math.round(day + at);
+  };
+}
+
+/** Adds what the host does not provide. @param {HostFunctions} [given] @param {() => unknown} [measured] */
+export const hostWithDefaults = (given = {}, measured = () => 0, now = steady(measured)) => ({
+  now: () => number(given, "now", now),
   random: () => number(given, "random", Math.random),
   id: () => String(given.id?.() ?? uuid()),
   /** @param {number} ms @param {AbortSignal} [signal] @param {string} [name] what it is for */

@@ -63,7 +63,7 @@ function checkOptions(agent, options) {
 class AgentServer {
   /** @param {Agent} agent @param {AgentHandlerOptions} options */
   constructor(agent, options) {
-    const host = hostWithDefaults(options.host);
+    const host = hostWithDefaults(options.host, () => options);
     this.agent = agent;
     this.options = options;
     this.limits = numbersWithDefaults("limits", options.limits, LIMITS);
