@@ -164,6 +164,7 @@
 //! | keep a long history within the model's window | [`context`], [`overflow`], [`summarize`] |
 //! | repeat failed calls | [`retry`] |
 //! | sleep and wake | [`checkpoint`] |
+//! | live in a durable engine, which stores what each effect answers | [`ports::Steps`] |
 //! | talk to a provider | [`http`], [`wires`], [`stream`] |
 //! | test without a model and without waiting | [`scripted`] |
 //! | record a run, live it again, look at any moment of it | [`tape`] |
@@ -177,6 +178,7 @@
 //!
 //! # Features
 //!
+//! - `durable`, on by default: [`ports::Steps`].
 //! - `jsonschema`: `schema::validator` checks the arguments of calls against the whole JSON Schema (some 80 crates).
 //! - `tracing`: every run is a span of the `tracing` crate, each answer and each call of a tool one inside it, with the
 //!   names of OpenTelemetry's GenAI conventions (`tracing-opentelemetry` sends them there). A call's span is current

@@ -46,6 +46,7 @@ const PORTS: &[&str] = &[
     "CompactionEngine",
     "KeySource",
     "MessageProvider",
+    "Steps",
     "StreamFn",
     "Timer",
 ];

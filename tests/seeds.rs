@@ -216,7 +216,21 @@ mod context {
 }
 
 mod bridges {
+    use futures::StreamExt;
+    use futures::future::LocalBoxFuture;
+    use futures::stream::LocalBoxStream;
+    use turnwheel::agent::Agent;
+    use turnwheel::cancel::CancelToken;
+    use turnwheel::config::TurnOptions;
+    use turnwheel::driver::{AgentLoopResult, AgentStream};
     use turnwheel::json::{FromJson, ToJson, Value};
+    use turnwheel::ports::{
+        AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
+        CompactionCall, CompactionEngine, HookCall, KeySource, MessageProvider, ModelAttempt, NextModel,
+        NextTool, StreamFn, TurnCall, TurnChoice,
+    };
+    use turnwheel::stream::StreamOptions;
+    use turnwheel::tool::ToolContext;
 
     use super::*;
 
@@ -264,6 +278,13 @@ mod bridges {
             let read = AgentMessage::from_json(&Value::parse(&message.to_json()).unwrap());
             assert_eq!(read, Ok(message));
         }
+        let result = stage.result();
+        let read = AgentLoopResult::from_json(&Value::parse(&result.to_json()).unwrap()).unwrap();
+        assert_eq!(read.to_json(), result.to_json());
+        assert_eq!((read.text.as_str(), read.turns, read.messages), ("so", 2, result.messages.clone()));
+        let output =
+            AgentToolResult { details: Some(RawJson::parse("[1]").unwrap()), ..AgentToolResult::error("no") };
+        assert_eq!(AgentToolResult::from_json(&Value::parse(&output.to_json()).unwrap()), Ok(output));
     }
 
     #[test]
@@ -287,6 +308,293 @@ mod bridges {
         let about = |turn: u32| format!("{} {} {turn}", context.run_id, context.session_id);
         assert_eq!(*notes.borrow(), [about(0), about(0), about(1)]);
         assert_eq!(*seen.borrow(), [about(0)]);
+    }
+
+    /// Writes down the run, the session, the user and, where it is known, the turn of whoever asks.
+    fn told(notes: &Notes, what: &str, context: &AgentRunContext, turn: Option<u32>) {
+        let user = context.metadata.as_ref().and_then(|data| data.to_value().owned_at("user"));
+        let turn = turn.map(|turn| format!(" in turn {turn}")).unwrap_or_default();
+        note(
+            notes,
+            format!(
+                "{what}: {}/{} for {}{turn}",
+                context.run_id,
+                context.session_id,
+                user.unwrap_or_default()
+            ),
+        );
+    }
+
+    struct Everything(Notes);
+
+    impl KeySource for Everything {
+        fn key(&self, _: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
+            unreachable!("it is asked for a run")
+        }
+
+        fn key_in(
+            &self,
+            context: &AgentRunContext,
+            _: u32,
+            _: &str,
+        ) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
+            told(&self.0, "key", context, None);
+            Box::pin(ready(Ok(None)))
+        }
+    }
+
+    impl AsyncContextTransformer for Everything {
+        fn transform(
+            &self,
+            _: Rc<[AgentMessage]>,
+            _: bool,
+            _: CancelToken,
+        ) -> LocalBoxFuture<'static, Result<Transform, String>> {
+            unreachable!("it is asked for a run")
+        }
+
+        fn transform_in(
+            &self,
+            context: &AgentRunContext,
+            turn_index: u32,
+            _: Rc<[AgentMessage]>,
+            _: bool,
+            _: CancelToken,
+        ) -> LocalBoxFuture<'static, Result<Transform, String>> {
+            told(&self.0, "transformer", context, Some(turn_index));
+            Box::pin(ready(Ok(Transform::Unchanged)))
+        }
+    }
+
+    impl MessageProvider for Everything {
+        fn poll_steering(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+            unreachable!("it is asked for a run")
+        }
+
+        fn poll_follow_up(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+            unreachable!("it is asked for a run")
+        }
+
+        fn poll_in(
+            &self,
+            context: &AgentRunContext,
+            follow_up: bool,
+        ) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+            told(&self.0, if follow_up { "follow-ups" } else { "steering" }, context, None);
+            Box::pin(ready(Vec::new()))
+        }
+    }
+
+    impl Approver for Everything {
+        fn decide(
+            &self,
+            _: ApprovalRequest,
+            _: CancelToken,
+        ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
+            unreachable!("it is asked for a run")
+        }
+
+        fn decide_in(
+            &self,
+            context: &AgentRunContext,
+            turn_index: u32,
+            _: ApprovalRequest,
+            _: CancelToken,
+        ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
+            told(&self.0, "approver", context, Some(turn_index));
+            Box::pin(ready(Ok(ToolDecision::Accept)))
+        }
+    }
+
+    impl AgentHook for Everything {
+        fn call(
+            &self,
+            context: &AgentRunContext,
+            call: HookCall,
+        ) -> LocalBoxFuture<'static, Result<(), String>> {
+            let turn = match &call {
+                HookCall::BeforeInference { turn_index, .. }
+                | HookCall::AfterInference { turn_index, .. } => Some(*turn_index),
+                _ => None,
+            };
+            told(&self.0, call.stage(), context, turn);
+            Box::pin(ready(Ok(())))
+        }
+    }
+
+    impl CompactionEngine for Everything {
+        fn compact(
+            &self,
+            context: &AgentRunContext,
+            call: CompactionCall,
+        ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
+            told(&self.0, "compaction", context, None);
+            let messages = call.messages[call.messages.len() - 1..].to_vec();
+            Box::pin(ready(Ok(Compaction { messages, ..Compaction::default() })))
+        }
+    }
+
+    struct Asked(Notes, RefCell<std::collections::VecDeque<ScriptedAnswer>>);
+
+    impl StreamFn for Asked {
+        fn stream(
+            &self,
+            _: ModelRequest,
+            context: &AgentRunContext,
+            _: CancelToken,
+        ) -> LocalBoxStream<'static, E> {
+            told(&self.0, "model", context, None);
+            futures::stream::iter(self.1.borrow_mut().pop_front().unwrap_or_else(|| text("done")))
+                .boxed_local()
+        }
+    }
+
+    #[test]
+    fn the_runs_context_is_there_at_every_extension_point() {
+        let notes = Notes::default();
+        let all = Rc::new(Everything(notes.clone()));
+        let answers = vec![failure(ErrorKind::ContextOverflow), calls(&[("a", "t", "{}")])];
+        let model = Model::new("own", "m", Rc::new(Asked(notes.clone(), RefCell::new(answers.into()))));
+        let seen = notes.clone();
+        let about = tool(spec("t"), move |call| {
+            let context = AgentRunContext {
+                metadata: call.metadata.clone(),
+                ..AgentRunContext::new(&call.run_id, &call.session_id)
+            };
+            told(&seen, "tool", &context, Some(call.turn_index));
+            ready(ToolOutcome::Completed(AgentToolResult::text("ok")))
+        });
+        let clock = Clock::default();
+        let mut config = config(&clock, model, vec![about]);
+        config.ports.keys = Some(all.clone());
+        config.ports.transformer = Some(all.clone());
+        config.ports.compaction = Some(all.clone());
+        config.set_message_provider(all.clone());
+        config.set_approver(all.clone());
+        config.set_hooks(vec![all.clone()]);
+        config.rules.approval.mode = ApprovalMode::Enabled;
+        let seen = notes.clone();
+        config.set_turn_preparer(Rc::new(move |turn: TurnCall| {
+            told(&seen, "turn", &turn.context, Some(turn.turn_index));
+            ready(Ok(TurnChoice::default()))
+        }));
+        let seen = notes.clone();
+        let of_policy = move |what: &str, context: &PolicyContext<'_>| {
+            let who = AgentRunContext {
+                metadata: context.metadata.cloned(),
+                ..AgentRunContext::new(context.run_id, context.session_id)
+            };
+            told(&seen, what, &who, Some(context.turn_index));
+            Ok(Verdict::Continue)
+        };
+        let (before, after, last) = (of_policy.clone(), of_policy.clone(), of_policy);
+        config.rules.pre_turn.push(Rc::new(move |context: &PolicyContext<'_>| before("pre-turn", context)));
+        config.rules.post_turn.push(Rc::new(move |turn: &PostTurn<'_>| after("post-turn", &turn.context)));
+        config.rules.post_loop.push(Rc::new(move |context: &PolicyContext<'_>| last("post-loop", context)));
+        let seen = notes.clone();
+        config.rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
+            let who = AgentRunContext {
+                metadata: call.metadata.cloned(),
+                ..AgentRunContext::new(call.run_id, call.session_id)
+            };
+            told(&seen, "pre-dispatch", &who, Some(call.turn_index));
+            Ok(DispatchVerdict::Continue)
+        }));
+        let seen = notes.clone();
+        config.ports.layers.tool = Some(Rc::new(move |call: ToolContext, next: NextTool| {
+            let who = AgentRunContext {
+                metadata: call.metadata.clone(),
+                ..AgentRunContext::new(&call.run_id, &call.session_id)
+            };
+            told(&seen, "around the tool", &who, Some(call.turn_index));
+            next(call)
+        }));
+        let seen = notes.clone();
+        config.ports.layers.model = Some(Rc::new(move |attempt: ModelAttempt, next: NextModel| {
+            told(&seen, "around the model", &attempt.context, Some(attempt.turn_index));
+            next(attempt.request, attempt.cancel)
+        }));
+        let agent = Agent::new(config, Vec::new());
+        let who = AgentRunContext {
+            metadata: RawJson::parse(r#"{"user":"u-17"}"#).ok(),
+            ..AgentRunContext::new("run", "session")
+        };
+        let stream = agent.prompt(vec!["go".into()], who, CancelToken::new()).unwrap();
+        let result = clock.run(stream.finish()).unwrap();
+        assert_eq!(result.turns, 2);
+        let notes = notes.borrow();
+        let asked: std::collections::BTreeSet<&str> =
+            notes.iter().filter_map(|line| line.split(':').next()).collect();
+        let points = [
+            "after_inference",
+            "after_tool_execution",
+            "approver",
+            "around the model",
+            "around the tool",
+            "before_inference",
+            "before_tool_execution",
+            "compaction",
+            "follow-ups",
+            "key",
+            "model",
+            "post-loop",
+            "post-turn",
+            "pre-dispatch",
+            "pre-turn",
+            "steering",
+            "tool",
+            "transformer",
+            "turn",
+        ];
+        assert_eq!(asked.into_iter().collect::<Vec<_>>(), points);
+        for line in notes.iter() {
+            assert!(line.contains(": run/session for u-17"), "{line}");
+        }
+        assert!(notes.iter().any(|line| line.starts_with("turn:") && line.ends_with("in turn 1")));
+    }
+
+    #[test]
+    fn stream_options_are_those_of_the_call() {
+        let (notes, clock) = (Notes::default(), Clock::default());
+        let seen = notes.clone();
+        let answers = RefCell::new(std::collections::VecDeque::from([calls(&[("a", "t", "{}")])]));
+        let model = model("m", move |request: ModelRequest, _| {
+            note(&seen, request.options.to_json());
+            futures::stream::iter(answers.borrow_mut().pop_front().unwrap_or_else(|| text("done")))
+                .boxed_local()
+        });
+        let mut config = config(&clock, model, vec![quick("t")]);
+        let options = |json: &str| StreamOptions::from_json(&Value::parse(json).unwrap()).unwrap();
+        config.rules.stream_options = Rc::new(options(r#"{"temperature":1,"maxTokens":100}"#));
+        config.set_turn_preparer(Rc::new(move |turn: TurnCall| {
+            let stream_options = (turn.turn_index == 1).then(|| options(r#"{"maxTokens":7}"#));
+            ready(Ok(TurnChoice {
+                options: TurnOptions { stream_options, ..TurnOptions::default() },
+                messages: None,
+            }))
+        }));
+        let agent = Agent::new(config, Vec::new());
+        let who = || AgentRunContext::new("run", "session");
+        let run = |stream: AgentStream| clock.run(stream.finish()).unwrap();
+        run(agent.prompt(vec!["go".into()], who(), CancelToken::new()).unwrap());
+        let once =
+            TurnOptions { stream_options: Some(options(r#"{"temperature":0}"#)), ..TurnOptions::default() };
+        run(agent
+            .prompt(vec!["once".into()], who(), CancelToken::new())
+            .unwrap()
+            .with_options(once)
+            .unwrap());
+        agent.configure(|config| config.rules.stream_options = Rc::new(options(r#"{"topP":1}"#)));
+        run(agent.prompt(vec!["from now on".into()], who(), CancelToken::new()).unwrap());
+        assert_eq!(
+            *notes.borrow(),
+            [
+                r#"{"temperature":1,"maxTokens":100}"#,
+                r#"{"temperature":1,"maxTokens":7}"#,
+                r#"{"temperature":0,"maxTokens":100}"#,
+                r#"{"topP":1}"#,
+            ]
+        );
     }
 
     #[test]

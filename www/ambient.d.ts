@@ -9,15 +9,15 @@ declare module "node:fs" {
 }
 
 declare module "node:fs/promises" {
-  export function appendFile(file: string, text: string): Promise<void>;
+  export function access(path: string): Promise<void>;
   export function mkdir(folder: string, options?: { recursive?: boolean }): Promise<unknown>;
   export function readFile(file: string): Promise<Uint8Array>;
   export function readFile(file: string, encoding: "utf8"): Promise<string>;
-  export function readdir(folder: string, options?: { recursive?: boolean }): Promise<string[]>;
+  export function open(path: string, flags: string): Promise<{ truncate(length: number): Promise<void>; writeFile(text: string): Promise<void>; datasync(): Promise<void>; sync(): Promise<void>; close(): Promise<void> }>;
+  export function readdir(folder: string): Promise<string[]>;
   export function rename(from: string, to: string): Promise<void>;
   export function rm(path: string, options?: { recursive?: boolean; force?: boolean }): Promise<void>;
   export function stat(path: string): Promise<{ mtimeMs: number }>;
-  export function truncate(file: string, length: number): Promise<void>;
   export function writeFile(file: string, text: string): Promise<void>;
 }
 

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use crate::data::table::Table;
-use crate::driver::{Inbox, OpenQuestions, Published, TrackQuestions};
+use crate::driver::{Inbox, JournalOfAgent, OpenQuestions, Published, TrackQuestions};
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
@@ -79,6 +79,8 @@ struct Shared {
     track: Option<TrackQuestions>,
     /// Writes down what enters the runs.
     recording: RefCell<Option<Rc<dyn Recording>>>,
+    /// The steps of its runs, if they are durable.
+    journal: JournalOfAgent,
 }
 
 impl Agent {
@@ -113,6 +115,7 @@ impl Agent {
             resume: RefCell::default(),
             track,
             recording: RefCell::default(),
+            journal: JournalOfAgent::default(),
         }))
     }
 
@@ -146,6 +149,13 @@ impl Agent {
         }
         *self.0.recording.borrow_mut() = Some(recorder.recording());
         Ok(())
+    }
+
+    /// Whether the active run only repeats what an earlier process has lived: see
+    /// [`AgentStream::is_replaying`](crate::AgentStream::is_replaying). A listener may ask.
+    #[cfg(feature = "durable")]
+    pub fn is_replaying(&self) -> bool {
+        self.is_running() && self.0.journal.borrow().as_ref().is_some_and(|journal| journal.is_replaying())
     }
 
     /// The history.

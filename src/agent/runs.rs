@@ -151,6 +151,7 @@ impl Agent {
                     shared.wake_idle();
                 }
             }),
+            journal: self.0.journal.clone(),
         }
     }
 

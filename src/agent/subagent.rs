@@ -63,16 +63,17 @@ impl AgentTool for SubAgent {
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
         match self.start(context) {
             Ok(child) => Box::pin(run(child)),
-            Err(text) => Box::pin(async { ToolOutcome::Failed(text) }),
+            Err(outcome) => Box::pin(async { outcome }),
         }
     }
 }
 
 impl SubAgent {
-    fn start(&self, context: ToolContext) -> Result<Rc<Child>, String> {
+    fn start(&self, context: ToolContext) -> Result<Rc<Child>, ToolOutcome> {
         let Some(nesting) = context.nesting.deeper() else {
             let limit = text::number(context.nesting.limit);
-            return Err(["sub-agents are nested too deep: `max_depth` is ", &limit].concat());
+            let text = ["Sub-agents are nested too deep: `max_depth` is ", &limit, "."].concat();
+            return Err(ToolOutcome::Completed(AgentToolResult::error(text)));
         };
         let run_id: Rc<str> = [&context.run_id, "/", &context.call_id].concat().into();
         let own = AgentRunContext {
@@ -83,6 +84,10 @@ impl SubAgent {
         };
         let mut config = (self.configure)();
         config.ports.layers = config.ports.layers.or(&context.layers);
+        #[cfg(feature = "durable")]
+        if context.durable.is_some() {
+            config.ports.steps = None;
+        }
         let (agent, stream) = match &context.checkpoint {
             None => {
                 let arguments = context.arguments.to_value();
@@ -94,12 +99,15 @@ impl SubAgent {
             Some(checkpoint) => {
                 let envelope = CheckpointEnvelopeV1::from_value(checkpoint.to_value());
                 let agent = envelope.and_then(|envelope| Agent::restore(config, &envelope));
-                let agent = agent.map_err(|error| error.to_string())?;
+                let agent = agent.map_err(|error| ToolOutcome::Failed(error.to_string()))?;
                 let stream = agent.continue_run(own, context.cancel.clone());
                 (agent, stream)
             }
         };
-        let stream = stream.map_err(|error| error.to_string())?.with_accounts(context.accounts.clone());
+        let stream = stream.map_err(|error| ToolOutcome::Failed(error.to_string()))?;
+        let stream = stream.with_accounts(context.accounts.clone());
+        #[cfg(feature = "durable")]
+        let stream = stream.inside(context.durable.as_ref());
         let inbox = stream.inbox();
         if self.keeps_questions {
             inbox.close();

@@ -38,6 +38,7 @@ impl AgentStream {
                 return (self.handover.ended)();
             }
         }
+        self.takes_back();
         self.close_children(reason);
         self.handle_progress();
         // In the second step only the error hooks can be left, and nobody waits for them.
@@ -89,6 +90,7 @@ impl AgentStream {
             self.end_child(id, &*child);
         }
         self.round.remove(id);
+        self.gives_up(id);
     }
 
     #[cold]

@@ -12,6 +12,7 @@ use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
 
+use super::JournalOfAgent;
 use super::inbox::Inbox;
 use super::questions::{OpenQuestions, TrackQuestions};
 
@@ -32,6 +33,9 @@ pub(crate) struct Handover {
     pub(crate) receipts: Rc<dyn Fn(u64, Receipt)>,
     /// Called once, when the run is over and its end has been emitted, or when it is dropped.
     pub(crate) ended: Rc<dyn Fn()>,
+    /// The steps of the earlier runs.
+    #[cfg_attr(not(feature = "durable"), expect(dead_code, reason = "there are no steps"))]
+    pub(crate) journal: JournalOfAgent,
 }
 
 impl Handover {
@@ -48,6 +52,7 @@ impl Handover {
             listener: Rc::new(|_| {}),
             receipts: Rc::new(|_, _| {}),
             ended: Rc::new(|| {}),
+            journal: JournalOfAgent::default(),
         }
     }
 

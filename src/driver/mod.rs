@@ -9,6 +9,7 @@
 mod answer;
 mod checkpoint;
 mod children;
+mod durable;
 mod handover;
 mod hooks;
 mod inbox;
@@ -43,6 +44,9 @@ use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use answer::AnswerPump;
+pub(crate) use durable::JournalOfAgent;
+#[cfg(feature = "durable")]
+use durable::Seating;
 pub(crate) use handover::Handover;
 pub use handover::{AgentLoopResult, Published};
 use inbox::AbortWatch;
@@ -115,6 +119,9 @@ pub struct AgentStream {
     recording: Option<Rc<dyn Recording>>,
     result: Option<AgentLoopResult>,
     spans: spans::Spans,
+    /// Where the run takes its steps, if it is durable.
+    #[cfg(feature = "durable")]
+    seat: Seating,
 }
 
 /// How a run begins.
@@ -198,6 +205,7 @@ impl AgentStream {
         if turn.is_some() || self.options.is_some() {
             self.take_options(turn.unwrap_or_default())?;
         }
+        self.config = self.with_steps(self.config.clone());
         if let Some(recording) = &self.recording {
             self.config = recording.takes_config(&self.config);
         }
@@ -244,7 +252,10 @@ impl AgentStream {
             recording: None,
             result: None,
             spans: spans::Spans::default(),
+            #[cfg(feature = "durable")]
+            seat: Seating::default(),
         }
+        .seated()
     }
 
     /// Returns the ids of the run.
@@ -311,6 +322,7 @@ impl Drop for AgentStream {
     /// A run that is no longer polled is stopped, so that its history is consistent, and its end is
     /// emitted.
     fn drop(&mut self) {
+        self.leaves();
         if self.result.is_some() {
             return;
         }

@@ -53,9 +53,10 @@ impl AgentStream {
         // A function that fails to give the key may speak of the one that it gave before.
         let before = self.key.borrow().as_ref().and_then(|(_, _, key)| key.clone());
         let (key_of_turn, run) = (self.key.clone(), self.handover.cancel.clone());
+        let who = self.context().clone();
         request.api_key = None;
         let asked = async move {
-            let key = match guard(|| Ok(keys.key_of(number, &provider))) {
+            let key = match guard(|| Ok(keys.key_in(&who, number, &provider))) {
                 Ok(future) => future.await,
                 Err(text) => Err(text),
             };

@@ -23,11 +23,17 @@ impl AgentStream {
             self.spans.begin(self.state.context(), &self.config);
         }
         let _entered = self.spans.entered();
+        if self.begin.is_some() && self.awaits_begin(cx) {
+            return Poll::Pending;
+        }
         if let Some(begin) = self.begin.take() {
             self.begin(begin);
         }
         self.answer.wake();
         loop {
+            if self.has_failed() {
+                return Poll::Ready(Next::End);
+            }
             match self.outputs.pop() {
                 Some(Output::Event(event)) => {
                     self.emit(&event);
@@ -51,7 +57,7 @@ impl AgentStream {
                     return Poll::Ready(Next::Barrier);
                 }
                 Some(Output::Start { id, effect, announce }) => self.announce_or_start(id, effect, announce),
-                None if self.state.is_ended() => return Poll::Ready(Next::End),
+                None if self.state.is_ended() => return self.ends(cx),
                 None if self.answer.is_ready() => {
                     if let Some(event) = self.poll_answer() {
                         (self.handover.listener)(&event);
@@ -157,6 +163,9 @@ impl AgentStream {
     fn poll_tasks(&mut self, cx: &mut Context<'_>, is_delivered: bool) -> Poll<bool> {
         self.round.tasks.wake_by(cx.waker());
         self.handover.inbox.wake_by(cx.waker());
+        if self.enters(cx) {
+            return Poll::Ready(true);
+        }
         self.round.begin();
         if let Some((id, polled)) = self.round.tasks.poll_round() {
             self.take_polled(id, polled);
@@ -188,11 +197,15 @@ impl AgentStream {
         if self.handover.inbox.is_closed() {
             self.desert_children();
         }
-        if self.handover.inbox.is_closed() && (self.round.tasks.is_empty() || self.state.has_asks()) {
+        let is_idle = self.round.tasks.is_empty() && !self.has_steps();
+        if self.handover.inbox.is_closed() && (is_idle || self.state.has_asks()) {
             self.step(Input::Deserted);
             if !self.outputs.is_empty() {
                 return Poll::Ready(true);
             }
+        }
+        if let Some(rest) = self.rests(cx) {
+            return rest;
         }
         if self.round.tasks.has_woken() {
             // An effect that has woken itself is polled again only after the executor's other tasks have had
@@ -213,11 +226,13 @@ impl AgentStream {
         let reply = match polled {
             Polled::More(reply) => {
                 self.answer.note(id, &reply);
+                let Some(reply) = self.keeps_piece(id, reply) else { return };
                 reply
             }
             Polled::Last(reply) => {
                 self.handle_progress();
                 self.round.tasks.remove(id);
+                let Some(reply) = self.keeps_last(id, reply) else { return };
                 self.put_into_force(reply)
             }
         };
@@ -251,6 +266,9 @@ impl AgentStream {
 
     /// Processes abort and mail. Returns whether there was any.
     pub(super) fn handle_commands(&mut self) -> bool {
+        if let Some(has_handled) = self.diverts() {
+            return has_handled;
+        }
         let abort = self.abort.take();
         let is_aborted = abort.is_some();
         if let Some(reason) = abort {
@@ -278,7 +296,7 @@ impl AgentStream {
     }
 
     #[inline(never)]
-    fn handle_command(&mut self, command: AgentCommand) {
+    pub(super) fn handle_command(&mut self, command: AgentCommand) {
         if let AgentCommand::Cancel(reason) = &command {
             self.close_children(reason);
         }
@@ -311,7 +329,10 @@ impl AgentStream {
 
     /// Reads the clock. If the clock fails, time stands still.
     pub(super) fn update_now(&mut self) {
-        self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
+        self.now = match self.journal_time() {
+            Some(now) => now,
+            None => guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now),
+        };
     }
 
     /// Emits an event to the listeners. When they receive the end, the run is over: they may begin another
@@ -332,12 +353,13 @@ impl AgentStream {
         self.spans.event(event, &self.config);
         (self.handover.listener)(event);
         if is_end {
+            self.leaves();
             (self.handover.ended)();
         }
     }
 }
 
-fn ends_answer(reply: &Reply) -> bool {
+pub(super) fn ends_answer(reply: &Reply) -> bool {
     matches!(
         reply,
         Reply::StreamEnded

@@ -8,7 +8,9 @@ use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, DEEPEST_NESTING, Ports};
 use crate::host::isolate::guard;
-use crate::host::ports::{CompactionCall, HookCall, MessageProvider, Timer, ToolLayer, TurnCall};
+use crate::host::ports::{
+    AgentRunContext, CompactionCall, HookCall, MessageProvider, Timer, ToolLayer, TurnCall,
+};
 use crate::host::tool::{AgentTool, Nesting, ToolContext, ToolOutcome};
 use crate::machine::{Effect, EffectId, Input, Queue, Reply};
 use crate::rules::policy::Transform;
@@ -33,10 +35,17 @@ impl AgentStream {
         if !self.is_paired(&effect) {
             return self.step(Input::Reply(id, Reply::Hook(Ok(()))));
         }
-        let config = self.config.clone();
-        if let Some(reply) = default_reply(&config.ports, &effect) {
+        if let Some(reply) = default_reply(&self.config.ports, &effect) {
             return self.step(Input::Reply(id, reply));
         }
+        if let Some(effect) = self.opens(id, effect) {
+            self.carry_out(id, effect);
+        }
+    }
+
+    /// Calls the host.
+    pub(super) fn carry_out(&mut self, id: EffectId, effect: Effect) {
+        let config = self.config.clone();
         let is_poll = matches!(effect, Effect::Poll(_));
         let cancel = CancelToken::new();
         let future = match effect {
@@ -104,10 +113,18 @@ impl AgentStream {
             Effect::Prepare { overflow } => {
                 let transformer = ports.transformer.clone()?;
                 let messages: Rc<[AgentMessage]> = self.state.chosen_messages().into();
-                let answer = guard(|| Ok(transformer.transform(messages, overflow, cancel.clone())));
+                let answer = guard(|| {
+                    Ok(transformer.transform_in(
+                        self.context(),
+                        self.state.turn_index(),
+                        messages,
+                        overflow,
+                        cancel.clone(),
+                    ))
+                });
                 EffectFuture::once(answer, Reply::Prepared)
             }
-            Effect::Poll(queue) => poll(&ports.messages.clone()?, queue),
+            Effect::Poll(queue) => poll(&ports.messages.clone()?, self.context(), queue),
             Effect::Compact { model } => {
                 let engine = ports.compaction.clone()?;
                 let messages: Rc<[AgentMessage]> = self.state.messages().into();
@@ -117,7 +134,9 @@ impl AgentStream {
             }
             Effect::Approve(request) => {
                 let approver = ports.approver.clone()?;
-                let answer = guard(|| Ok(approver.decide(request, cancel.clone())));
+                let answer = guard(|| {
+                    Ok(approver.decide_in(self.context(), self.state.turn_index(), request, cancel.clone()))
+                });
                 EffectFuture::once(answer, Reply::Approved)
             }
             Effect::Hook(call) => {
@@ -185,7 +204,9 @@ impl AgentStream {
             arguments,
             cancel,
             updates: updates.clone(),
-            state: self.state.session().clone(),
+            state: self.state_of_call(),
+            #[cfg(feature = "durable")]
+            durable: self.inside_of_call(),
         };
         let future = guard(|| Ok(execute_in(config.ports.layers.tool.as_ref(), tool, context)));
         let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));
@@ -208,12 +229,9 @@ fn execute_in(
     layer.execute(context, Box::new(next))
 }
 
-fn poll(provider: &Rc<dyn MessageProvider>, queue: Queue) -> EffectFuture {
+fn poll(provider: &Rc<dyn MessageProvider>, context: &AgentRunContext, queue: Queue) -> EffectFuture {
     let answer = guard(|| {
-        let messages = match queue {
-            Queue::FollowUp => provider.poll_follow_up(),
-            _ => provider.poll_steering(),
-        };
+        let messages = provider.poll_in(context, matches!(queue, Queue::FollowUp));
         Ok(Box::pin(async { Ok(messages.await) }) as LocalBoxFuture<'static, _>)
     });
     EffectFuture::once(answer, |messages| Reply::Polled(messages.unwrap_or_default()))

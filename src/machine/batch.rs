@@ -250,6 +250,15 @@ impl CallStatus {
         matches!(self, CallStatus::Done)
     }
 
+    /// The effect of a tool that runs, and its time limit.
+    #[cfg(feature = "durable")]
+    pub(super) fn running(self) -> Option<(EffectId, Option<EffectId>)> {
+        match self {
+            CallStatus::Running(effect, timer) => Some((effect, timer)),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_ready(self) -> bool {
         matches!(self, CallStatus::Ready)
     }

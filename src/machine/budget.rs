@@ -319,8 +319,13 @@ impl Step<'_> {
     #[cold]
     #[inline(never)]
     fn is_one_too_many(&mut self) -> bool {
-        let exceeded = self.accounts().iter().find_map(|account| account.exceeded_by(&ONE_CALL, self.now));
+        let accounts = self.accounts();
+        let exceeded = accounts.iter().find_map(|account| account.exceeded_by(&ONE_CALL, self.now));
         self.state.spending.has_refused_call |= exceeded.is_some();
+        if exceeded.is_some() && self.rules.budget.is_some() {
+            // One batch may go from nothing to too much.
+            accounts.first().into_iter().for_each(|own| self.warn(own));
+        }
         exceeded.into_iter().for_each(|reached| self.tell(BudgetState::Exceeded, reached));
         exceeded.is_some()
     }

@@ -89,7 +89,12 @@ impl Step<'_> {
 
     pub(super) fn clear_call(&mut self, batch: &mut Batch, place: usize, state: &Map) -> Option<Cleared> {
         let call = batch.calls.get(place).filter(|call| !call.status.is_done())?;
+        let context = &self.state.context;
         let mut seen = DispatchCall {
+            run_id: &context.run_id,
+            session_id: &context.session_id,
+            turn_index: self.state.tally.turn_index,
+            metadata: context.metadata.as_ref(),
             call_id: &call.block.call_id,
             tool_name: &call.block.tool_name,
             arguments: call.arguments.clone(),

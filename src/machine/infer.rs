@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::data::json::RawJson;
 use crate::data::table::Table;
 use crate::data::text;
+use crate::host::config::Timeouts;
 use crate::host::ports::HookCall;
 use crate::rules::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, Excess, MAX_ANSWER};
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -148,22 +149,10 @@ impl Step<'_> {
     /// Handles the watchdog's timer. Silence is measured by the clock, because timers in hidden tabs fire
     /// late, and because frequent signs of life must not each cost a timer.
     fn check_watchdog(&mut self, mut inference: Box<Inference>, mut streaming: Streaming) {
-        let limits = &self.rules.timeouts;
-        let limit = if streaming.has_received { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
-        let silent = self.now.saturating_sub(streaming.last_activity);
         streaming.watchdog = None;
-        if self.now >= streaming.ends {
-            let error = streaming.overdue(self.now);
-            return self.failed(inference, streaming, error);
-        }
-        let left = limits.model.filter(|ms| *ms < u64::MAX).map(|_| streaming.ends - self.now);
-        match limit {
-            Some(limit) if silent >= limit => {
-                let text = ["the model was silent for ", &text::number(silent), " ms"].concat();
-                self.failed(inference, streaming, ErrorInfo::new(ErrorKind::Network, text).in_phase("model"));
-            }
-            limit => {
-                let next = limit.map(|limit| limit - silent).into_iter().chain(left).min();
+        match streaming.patience(&self.rules.timeouts, self.now) {
+            Err(error) => self.failed(inference, streaming, *error),
+            Ok(next) => {
                 streaming.watchdog = next.map(|ms| self.start(Effect::Sleep { ms }));
                 inference.stage = AttemptStage::Streaming(streaming);
                 self.state.phase = Phase::Inferring(inference);
@@ -278,6 +267,24 @@ impl Streaming {
             return Err(Box::new(self.overdue(now)));
         }
         self.assembler.admit(event).map_err(|excess| Box::new(excess.error()))
+    }
+
+    /// After how many milliseconds to look again whether the answer takes too long, or is silent for too long; the error, if
+    /// it is.
+    pub(super) fn patience(&self, limits: &Timeouts, now: u64) -> Result<Option<u64>, Box<ErrorInfo>> {
+        let limit = if self.has_received { limits.chunk } else { limits.first_chunk.or(limits.chunk) };
+        let silent = now.saturating_sub(self.last_activity);
+        if now >= self.ends {
+            return Err(Box::new(self.overdue(now)));
+        }
+        let left = limits.model.filter(|ms| *ms < u64::MAX).map(|_| self.ends - now);
+        match limit {
+            Some(limit) if silent >= limit => {
+                let text = ["the model was silent for ", &text::number(silent), " ms"].concat();
+                Err(Box::new(ErrorInfo::new(ErrorKind::Network, text).in_phase("model")))
+            }
+            limit => Ok(limit.map(|limit| limit - silent).into_iter().chain(left).min()),
+        }
     }
 
     /// The error of an answer that takes too long. It is final, because the next answer would take as long.

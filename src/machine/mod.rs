@@ -115,6 +115,8 @@ mod retry;
 mod settle;
 mod state;
 mod step;
+#[cfg(feature = "durable")]
+mod steps;
 mod structured;
 mod texts;
 mod turn;
@@ -129,4 +131,6 @@ pub(crate) use name::hash_of;
 pub use output::{Effect, EffectId, Output, Receipt};
 pub use resume::tell_first;
 pub use state::LoopState;
+#[cfg(feature = "durable")]
+pub(crate) use steps::Timed;
 pub use structured::OUTPUT_TOOL;

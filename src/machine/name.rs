@@ -28,6 +28,7 @@ const LONGEST_TOOL: usize = 64;
 /// | `t3/queue.1` | the first poll of a queue |
 /// | `t3/sleep/1`, `t3/limit/1` | the first delay between attempts, and the first time limit |
 /// | `t3/start/0-pay` | no effect: what a host stores before the first call runs, see [`EffectNames::start`] |
+/// | `t3/mail/1` | no effect: what a host stores while the run waits only for commands, see [`EffectNames::mail`] |
 /// | `t3/summary.1` | no effect: a call of a model by the compaction engine, see [`EffectNames::summary`] |
 ///
 /// An effect that starts again in the same turn gets a number, from `.2` on.
@@ -78,6 +79,11 @@ impl EffectNames {
     /// Names a call of a model by which the compaction engine makes a summary: `t3/summary.1`, `t3/summary.2`.
     pub fn summary(&mut self, state: &LoopState) -> String {
         self.numbered(state, "summary", Numbering::Always("."))
+    }
+
+    /// Names a wait for mail, of a run that waits for nothing else: `t3/mail/1`, `t3/mail/2`.
+    pub fn mail(&mut self, state: &LoopState) -> String {
+        self.numbered(state, "mail", Numbering::Always("/"))
     }
 
     fn numbered(&mut self, state: &LoopState, kind: &str, numbering: Numbering) -> String {

@@ -128,6 +128,7 @@ impl Step<'_> {
             run_id: &self.state.context.run_id,
             session_id: &self.state.context.session_id,
             turn_index: self.state.tally.turn_index,
+            metadata: self.state.context.metadata.as_ref(),
             usage: &self.state.tally.usage,
             message_count: view.len(),
             new_messages: self.fresh_messages(),

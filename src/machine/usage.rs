@@ -11,7 +11,13 @@ impl Step<'_> {
     /// Completes what is known of the usage of a call that is over. `error` is why it failed, if it did.
     #[inline(never)]
     pub(super) fn account(&self, model: usize, streaming: &mut Streaming, error: Option<&ErrorInfo>) {
-        let told = streaming.assembler.usage;
+        // A model of the host's own may know its price and leave the multiplication to the engine.
+        let told = &mut streaming.assembler.usage;
+        if told.cost.is_none() && told.total > 0 {
+            let price = self.rules.models.get(model).and_then(|name| name.price);
+            told.cost = price.map(|price| price.of(told));
+        }
+        let told = *told;
         let is_told = error.is_none() && told.total > 0;
         if is_told || told.estimated || error.is_some_and(was_refused) {
             return;

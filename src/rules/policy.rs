@@ -35,6 +35,8 @@ pub struct PolicyContext<'a> {
     pub session_id: &'a str,
     /// The turn, counted from 0.
     pub turn_index: u32,
+    /// What the host has started the run with: an object.
+    pub metadata: Option<&'a RawJson>,
     /// The usage of the run so far.
     pub usage: &'a Usage,
     /// The number of messages in the context.
@@ -77,6 +79,14 @@ pub enum DispatchVerdict {
 /// see the change, the history keeps the model's own.
 #[derive(Clone, Debug)]
 pub struct DispatchCall<'a> {
+    /// The id of the run.
+    pub run_id: &'a str,
+    /// The id of the session.
+    pub session_id: &'a str,
+    /// The turn, counted from 0.
+    pub turn_index: u32,
+    /// What the host has started the run with: an object.
+    pub metadata: Option<&'a RawJson>,
     /// The id of the call.
     pub call_id: &'a str,
     /// The name of the tool, which may not exist.

@@ -23,7 +23,7 @@ pub(super) fn write_input(state: &LoopState, input: &Input, out: &mut ObjectWrit
         Input::Resume => drop(out.field("in", "resume")),
         Input::Reply(_, reply) => {
             out.field("in", "reply");
-            write_reply(state, reply, out.key("reply"));
+            write_reply(state.messages(), given(state), reply, out.key("reply"));
         }
         Input::Command(command) => drop(out.field("in", "command").field("command", command)),
         Input::Steer(letters) => drop(out.field("in", "steer").field("letters", letters)),
@@ -44,7 +44,7 @@ pub(super) fn read_input(state: &LoopState, line: &Value) -> Result<Input, Strin
         "resume" => Input::Resume,
         "reply" => {
             let id = line.number_at("id").ok_or("a reply needs the `id` of its effect")?;
-            Input::Reply(id, read_reply(state, get("reply"))?)
+            Input::Reply(id, read_reply(state.messages(), given(state), get("reply"))?)
         }
         "command" => Input::Command(AgentCommand::from_json(get("command"))?),
         "steer" => Input::Steer(read_all(get("letters"), Letter::from_json)?),
@@ -59,19 +59,25 @@ fn given(state: &LoopState) -> &[AgentMessage] {
     state.chosen_messages()
 }
 
-fn write_reply(state: &LoopState, reply: &Reply, out: &mut String) {
+/// Writes a reply. `messages` is the history, and `given` what a transformer was given.
+pub(crate) fn write_reply(
+    messages: &[AgentMessage],
+    given: &[AgentMessage],
+    reply: &Reply,
+    out: &mut String,
+) {
     let mut object = ObjectWriter::new(out);
     match reply {
         Reply::Chosen(Ok(choice)) => {
             object.field("kind", "chosen");
-            if let Some(messages) = &choice.messages {
-                write_known(state.messages(), messages, object.key("messages"));
+            if let Some(chosen) = &choice.messages {
+                write_known(messages, chosen, object.key("messages"));
             }
         }
         Reply::Chosen(Err(error)) => drop(object.field("kind", "chosen").field("error", error)),
         Reply::Prepared(transform) => {
             object.field("kind", "prepared");
-            write_transform(given(state), transform.as_ref(), &mut object);
+            write_transform(given, transform.as_ref(), &mut object);
         }
         Reply::Stream(event) => drop(object.field("kind", "stream").field("event", event)),
         Reply::StreamEnded => drop(object.field("kind", "stream_ended")),
@@ -98,26 +104,30 @@ fn write_reply(state: &LoopState, reply: &Reply, out: &mut String) {
         Reply::Polled(messages) => drop(object.field("kind", "polled").field("messages", messages)),
         Reply::Compacted(compaction) => {
             object.field("kind", "compacted");
-            write_compaction(state, compaction.as_ref(), &mut object);
+            write_compaction(messages, compaction.as_ref(), &mut object);
         }
         Reply::Slept => drop(object.field("kind", "slept")),
     }
     object.end();
 }
 
-fn read_reply(state: &LoopState, reply: &Value) -> Result<Reply, String> {
+/// Reads what [`write_reply`] has written.
+pub(crate) fn read_reply(
+    history: &[AgentMessage],
+    given: &[AgentMessage],
+    reply: &Value,
+) -> Result<Reply, String> {
     let get = |key: &str| reply.get(key).unwrap_or(&Value::Null);
     let error = reply.owned_at("error");
     Ok(match reply.text_at("kind").unwrap_or_default() {
         "chosen" => Reply::Chosen(match error {
             Some(error) => Err(error),
             None => {
-                let messages =
-                    reply.get("messages").map(|list| read_known(state.messages(), list)).transpose()?;
+                let messages = reply.get("messages").map(|list| read_known(history, list)).transpose()?;
                 Ok(Box::new(TurnChoice { messages, ..TurnChoice::default() }))
             }
         }),
-        "prepared" => Reply::Prepared(read_transform(given(state), reply)?),
+        "prepared" => Reply::Prepared(read_transform(given, reply)?),
         "stream" => Reply::Stream(AssistantMessageEvent::from_json(get("event"))?),
         "stream_ended" => Reply::StreamEnded,
         "hook" => Reply::Hook(match reply.get("error") {
@@ -133,7 +143,7 @@ fn read_reply(state: &LoopState, reply: &Value) -> Result<Reply, String> {
         "ask" => Reply::Progress(Progress::Ask(read_asking(reply))),
         "executed" => Reply::Executed(read_outcome(reply)?),
         "polled" => Reply::Polled(Vec::from_json(get("messages"))?),
-        "compacted" => Reply::Compacted(read_compaction(state, reply)?),
+        "compacted" => Reply::Compacted(read_compaction(history, reply)?),
         "slept" => Reply::Slept,
         other => return Err(["there is no reply `", other, "`"].concat()),
     })
@@ -194,7 +204,7 @@ pub(super) fn read_transform(
 }
 
 fn write_compaction(
-    state: &LoopState,
+    history: &[AgentMessage],
     compaction: Option<&Result<Compaction, String>>,
     out: &mut ObjectWriter<'_>,
 ) {
@@ -202,19 +212,22 @@ fn write_compaction(
         None => {}
         Some(Err(error)) => drop(out.field("error", error)),
         Some(Ok(Compaction { messages, report, usage })) => {
-            write_known(state.messages(), messages, out.key("messages"));
+            write_known(history, messages, out.key("messages"));
             out.optional("report", report).field("usage", usage);
         }
     }
 }
 
-fn read_compaction(state: &LoopState, value: &Value) -> Result<Option<Result<Compaction, String>>, String> {
+fn read_compaction(
+    history: &[AgentMessage],
+    value: &Value,
+) -> Result<Option<Result<Compaction, String>>, String> {
     if let Some(error) = value.owned_at("error") {
         return Ok(Some(Err(error)));
     }
     let Some(list) = value.get("messages") else { return Ok(None) };
     Ok(Some(Ok(Compaction {
-        messages: read_known(state.messages(), list)?,
+        messages: read_known(history, list)?,
         report: value.get("report").map(CompactionReport::from_json).transpose()?,
         usage: value.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?,
     })))

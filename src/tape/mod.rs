@@ -57,6 +57,8 @@ use crate::words::message::Usage;
 pub use answering::RuleAnswer;
 pub use digest::seal;
 pub use frame::Frame;
+#[cfg(feature = "durable")]
+pub(crate) use input::{read_reply, write_reply};
 pub use play::{Divergence, Player};
 pub use record::{Recorder, RecorderOptions, header};
 pub use redact::Redact;

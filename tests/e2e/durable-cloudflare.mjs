@@ -5,11 +5,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { compare, office } from "../js/durable/orders-lives.mjs";
+import { POINTS } from "./durable/points.mjs";
 
-const POINTS = [
-  "begin begin", "begin t0/model", "end t0/model", "begin t0/tool/1-payment", "end t0/tool/1-payment", "stored t0/tool/2-delivery",
-  "end t1/model", "end t1/approve/0/tell", "stored t1/approve/0/tell", "begin t1/tool/0-refund", "end t1/tool/0-refund", "begin t2/model", "end t2/model",
-];
 const own = await office();
 after(() => own.close());
 const unbroken = await own.order();

@@ -211,6 +211,89 @@ test("a sub-agent that fails is told as such, three deep too", async () => {
   assert.deepEqual(events.filter(({ type }) => type === "SUBAGENT_ERROR").map(({ subagentRunId, code }) => [subagentRunId, code]), [[started[2].subagentRunId, "auth"]]);
 });
 
+const ask = () => testTool("ask", async (/** @type {any} */ _, /** @type {any} */ { ask }) => JSON.stringify(await ask({ message: "Which branch?", schema: { type: "string" } })));
+
+test("a budget, and what a tool wants to know, are questions for the client too", async () => {
+  const agent = new Agent({ model: scripted([call("ask"), "Done."]), tools: [ask()], budget: { turns: 1, onExceed: "ask" } });
+  const run = agent.prompt("Go");
+  const [elicited] = (await read(run)).at(-1).outcome.interrupts;
+  const [question] = agent.pendingQuestions;
+  assert.deepEqual(elicited, {
+    id: question?.id, reason: "input_required", toolCallId: "c1", message: "Which branch?",
+    responseSchema: { type: "object", properties: { content: { type: "string" } }, required: ["content"] },
+  });
+  const answers = (/** @type {string} */ interruptId, /** @type {any} */ payload) => fromAGUI({ threadId: "t", runId: "r", resume: [{ interruptId, status: "resolved", payload }] }).answers;
+  assert.equal(agent.resolve(elicited.id, /** @type {any} */ (answers(elicited.id, { content: "main" })[elicited.id])), true);
+  const second = await read(run);
+  assert.equal(second.find(({ type }) => type === "TOOL_CALL_RESULT").content, '{"action":"accept","content":"main"}');
+  const [budget] = second.at(-1).outcome.interrupts;
+  assert.equal(budget.reason, "turnwheel.budget");
+  assert.deepEqual(budget.metadata, { budget: { kind: "turns", used: 1, limit: 1 } });
+  assert.deepEqual(budget.responseSchema.properties.raise.required, ["turns"]);
+  assert.equal(budget.toolCallId, undefined);
+  assert.equal(agent.resolve(budget.id, /** @type {any} */ (answers(budget.id, { raise: { turns: 1 } })[budget.id])), true);
+  const last = await read(run);
+  assert.equal(last.at(-1).result.stopReason, "completed");
+  assert.deepEqual(last.find(({ name }) => name === "turnwheel.question_resolved").value, { id: budget.id, kind: "budget", accepted: true, by: "command" });
+});
+
+test("they are asked with `approveTool` too, which decides about calls alone; a listener may answer at once", async () => {
+  const budget = /** @type {const} */ ({ turns: 1, onExceed: "ask" });
+  const decided = new Agent({ model: scripted([pays(1), "Done."]), tools: [pay()], approveTool: () => "approve", budget });
+  const run = decided.prompt("Pay");
+  assert.deepEqual((await read(run)).at(-1).outcome.interrupts.map((/** @type {any} */ { reason }) => reason), ["turnwheel.budget"]);
+  decided.resolve(/** @type {any} */ (decided.pendingQuestions[0]).id, "reject");
+  assert.equal((await read(run)).at(-1).result.stopReason, "budget");
+  const listened = new Agent({ model: scripted([pays(1), "Done."]), tools: [pay()], approval: { mode: "bypassed" }, budget });
+  listened.subscribe((event) => void (event.type === "question_asked" && Promise.resolve().then(() => listened.resolve(event.id, { raise: { turns: 1 } }))));
+  assert.equal((await read(listened.prompt("Pay"))).at(-1).result.stopReason, "completed");
+});
+
+test("while another tool runs, a tool that asks does not end the response", async () => {
+  const slow = deferred();
+  const agent = new Agent({ model: scripted([call("ask", "slow"), "Done."]), tools: [ask(), testTool("slow", () => slow.promise)] });
+  const run = agent.prompt("Go");
+  /** @type {any[]} */
+  const events = [];
+  const reading = (async () => {
+    for await (const event of toAGUI(run)) events.push(event);
+  })();
+  await settle();
+  assert.ok(!events.some(({ type }) => type === "RUN_FINISHED"));
+  slow.resolve("at last");
+  await reading;
+  assert.equal(events.at(-1).outcome.type, "interrupt");
+  run.abort();
+  assert.equal((await run).stopReason, "aborted");
+});
+
+test("questions of every kind of an agent inside, also after a restore", async () => {
+  const script = [call("ask"), "Asked."];
+  // Another process goes on where this one was.
+  const inner = () => new Agent({ model: scripted(script.splice(0, 1)), tools: [ask()], budget: { turns: 1, onExceed: "ask" } });
+  const clerk = () => subagent({ name: "clerk", description: "", agent: inner });
+  const options = () => ({ tools: [clerk()] });
+  const agent = new Agent({ ...options(), model: scripted([{ toolCalls: [{ callId: "c", toolName: "clerk", arguments: { prompt: "Go" } }] }, "All done."]) });
+  const run = agent.prompt("Go");
+  const inside = `${run.runId}/c`;
+  const first = await read(run);
+  const [elicited] = first.at(-1).outcome.interrupts;
+  assert.deepEqual([elicited.reason, elicited.toolCallId, elicited.subagentRunId], ["input_required", "c/c1", inside]);
+  assert.deepEqual(first.find(({ type }) => type === "SUBAGENT_FINISHED").outcome, { type: "suspended", interruptIds: [elicited.id] });
+  agent.resolve(elicited.id, { action: "decline" });
+  const [budget] = (await read(run)).at(-1).outcome.interrupts;
+  assert.deepEqual([budget.reason, budget.subagentRunId], ["turnwheel.budget", inside]);
+  const saved = JSON.stringify(agent.checkpoint());
+  agent.resolve(budget.id, "reject");
+  assert.equal((await read(run)).at(-1).result.stopReason, "completed");
+  const again = Agent.restore(saved, { ...options(), model: scripted(["All done again."]) });
+  const continued = again.continue();
+  const [asked] = (await read(continued)).at(-1).outcome.interrupts;
+  assert.deepEqual([asked.reason, asked.subagentRunId], ["turnwheel.budget", inside]);
+  again.resolve(asked.id, { raise: { turns: 1 } });
+  assert.equal((await read(continued)).at(-1).result.stopReason, "completed");
+});
+
 test("a restored run goes on in the middle of a turn", async () => {
   const first = new Agent({ model: scripted([pays(1)]), tools: [pay()] });
   await read(first.prompt("Pay"));
@@ -242,6 +325,22 @@ for (const [version, Client] of HTTP_AGENTS) {
     assert.equal(client.messages.at(-1).content, "One is paid.");
     assert.equal(client.messages[1].content, "I will pay.");
     assert.equal(inputs.length, 2);
+  });
+
+  test(`HttpAgent ${version}: a tool asks, a budget is raised, and another is not`, async (t) => {
+    const { url } = await serveAgents(t, () => new Agent({ model: scripted([call("ask"), call("ask"), "Never said."]), tools: [ask()], budget: { turns: 1, onExceed: "ask" } }));
+    const client = new Client({ url, threadId: "chat" });
+    client.addMessage({ id: "u1", role: "user", content: "Go" });
+    await client.runAgent();
+    const reasons = [];
+    for (const answer of [{ payload: { content: "main" } }, { payload: { raise: { turns: 1 } } }, { payload: "yes" }, { status: "cancelled" }]) {
+      const [interrupt] = client.pendingInterrupts;
+      reasons.push(interrupt.reason);
+      await client.runAgent({ resume: [{ interruptId: interrupt.id, status: "resolved", ...answer }] });
+    }
+    assert.deepEqual(reasons, ["input_required", "turnwheel.budget", "input_required", "turnwheel.budget"]);
+    assert.deepEqual(client.messages.filter(({ role }) => role === "tool").map(({ content }) => content), ['{"action":"accept","content":"main"}', '{"action":"decline"}']);
+    assert.deepEqual(client.pendingInterrupts ?? [], []);
   });
 
   test(`HttpAgent ${version}: an abort stops the run`, async (t) => {
@@ -322,6 +421,12 @@ test("fromAGUI: what is no input is refused; yes is only yes; files must come wi
     assert.deepEqual(decided(no), { action: "reject" });
   }
   assert.deepEqual(decided({ status: "resolved", payload: { approved: false, reason: "too much" } }), { action: "reject", reason: "too much" });
+  // What is no decision about a call is an answer of its own, for the questions that want it.
+  const answered = (/** @type {any} */ entry) => input({ resume: [{ interruptId: "q", ...entry }] });
+  assert.deepEqual(answered({ status: "resolved", payload: { raise: { usd: 1 } } }).answers, { q: { raise: { usd: 1 } } });
+  assert.deepEqual(answered({ status: "resolved", payload: { content: null } }).answers, { q: { action: "accept", content: null } });
+  assert.deepEqual(answered({ status: "resolved", payload: { content: 1 } }).decisions, {});
+  assert.deepEqual(answered({ status: "cancelled", payload: { raise: { usd: 1 } } }), { ...answered({ status: "cancelled" }), answers: {} });
   // Only results of the client's own tools decide anything.
   const calls = [{ role: "assistant", toolCalls: [{ id: "a", function: { name: "mine" } }, { id: "b", function: { name: "theirs" } }] }, { role: "tool", toolCallId: "a", content: "1" }, { role: "tool", toolCallId: "b", content: "2" }];
   assert.deepEqual(input({ messages: calls, tools: [{ name: "mine" }] }).decisions, { a: { action: "result", content: "1" } });

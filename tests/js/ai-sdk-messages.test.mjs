@@ -18,12 +18,14 @@ const text = (value) => ({ type: "text", text: value });
 /** @param {string} callId @param {any} [more] */
 const looks = (callId, more = {}) => ({ type: "tool_call", callId, toolName: "look", arguments: { at: "north" }, ...more });
 const image = { type: "image", mimeType: "image/png", data: "AAAA" };
+const file = { type: "file", mimeType: "application/pdf", data: "JVBE", name: "a.pdf" };
+const remote = { type: "image", mimeType: "image/png", url: "https://files.example/cat.png" };
 
 /** @type {any[]} */
 const HISTORY = [
-  { role: "user", content: [text("Look"), image, { type: "file", mimeType: "application/pdf", data: "JVBE", name: "a.pdf" }], timestamp: 0 },
-  assistant([{ type: "thinking", thinking: "hm", signature: "sig==" }, { type: "thinking", thinking: "", signature: "xyz", redacted: true }, text("I look."), looks("a", { metadata: { thoughtSignature: "t" } }), looks("b"), looks("c")]),
-  result("a", [text('{"seen":1}')]), result("b", [text("a cat"), image]), result("c", [text("no luck")], { isError: true }),
+  { role: "user", content: [text("Look"), image, file, remote], timestamp: 0 },
+  assistant([{ type: "thinking", thinking: "hm", signature: "sig==" }, { type: "thinking", thinking: "", signature: "xyz", redacted: true }, text("I look."), looks("a", { metadata: { thoughtSignature: "t" } }), looks("b"), looks("c"), looks("d")]),
+  result("a", [text('{"seen":1}')]), result("b", [text("a cat"), image]), result("c", [text("no luck")], { isError: true }), result("d", [text("a plan"), file, remote]),
   assistant([{ type: "text", text: "Seen.", signature: "s" }], { stopReason: "stop" }),
   { role: "user", content: [text("Thanks")], timestamp: 0 },
   assistant([text("Welcome.")], { provider: "", model: "" }),
@@ -33,8 +35,8 @@ for (const [name, ai] of /** @type {[string, any][]} */ ([["ai 6", ai6], ["ai 7"
   test(`${name}: a history becomes messages that the AI SDK accepts, and comes back equal`, async () => {
     const messages = toUIMessages(HISTORY);
     assert.deepEqual(messages.map(({ role, parts }) => [role, ...parts.map(({ type, state }) => [type, state].filter(Boolean).join(" "))]), [
-      ["user", "text", "file", "file"],
-      ["assistant", "step-start", "reasoning done", "reasoning done", "text done", "tool-look output-available", "tool-look output-available", "tool-look output-error", "step-start", "text done"],
+      ["user", "text", "file", "file", "file"],
+      ["assistant", "step-start", "reasoning done", "reasoning done", "text done", "tool-look output-available", "tool-look output-available", "tool-look output-error", "tool-look output-available", "step-start", "text done"],
       ["user", "text"], ["assistant", "step-start", "text done"],
     ]);
     assert.deepEqual(messages[1]?.parts[4].output, { seen: 1 });
@@ -45,6 +47,15 @@ for (const [name, ai] of /** @type {[string, any][]} */ ([["ai 6", ai6], ["ai 7"
     assert.deepEqual(fromUIMessages(JSON.parse(JSON.stringify(messages))).messages, HISTORY);
   });
 }
+
+test("what a page posts as the result of a tool makes this server fetch nothing that is not encrypted", () => {
+  const posted = (/** @type {any} */ output) => fromUIMessages(/** @type {any} */ ([{ id: "1", role: "assistant", parts: [{ type: "tool-look", toolCallId: "a", state: "output-available", input: {}, output }] }])).messages[1]?.content;
+  assert.deepEqual(posted([remote, file]), [remote, file]);
+  for (const block of [{ ...remote, url: "http://169.254.169.254/" }, { ...remote, url: "file:///etc/passwd" }, { type: "file", mimeType: "text/plain", url: "http://localhost/" }, { type: "file", data: "AA" }]) {
+    assert.deepEqual(posted([block]), [text(JSON.stringify([block]))]);
+  }
+  assert.deepEqual(posted([null, 1]), [text("[null,1]")]);
+});
 
 test("what only a provider understands comes back from whoever is trusted", () => {
   const history = [{ role: "user", content: [text("Search")], timestamp: 0 }, assistant([{ type: "raw", data: { type: "server_tool_use", id: "x" } }, text("Found.")])];

@@ -133,6 +133,44 @@ test("pictures, files and results of tools with pictures, in each version", asyn
   }
 });
 
+test("files in the results of tools, in each version: texts as texts, others as they are", async () => {
+  const base64 = (/** @type {string} */ text) => Buffer.from(text).toString("base64");
+  const [pdf, remote] = [base64("%PDF-1.7 one page"), "https://files.example/plan.pdf"];
+  const content = [
+    { type: "text", text: "three files" }, { type: "file", mimeType: "text/csv", name: "sums.csv", data: base64("a,b\n1,2 \u20ac") },
+    { type: "file", mimeType: "application/pdf", name: "plan.pdf", data: pdf }, { type: "image", mimeType: "image/png", data: base64("picture!") },
+  ];
+  for (const version of VERSIONS) {
+    for (const wire of /** @type {Wire[]} */ (["anthropic", "openai-chat", "openai-responses", "gemini"])) {
+      const { fetch, requests } = server(() => new Response("", { status: 400 }));
+      const messages = /** @type {any[]} */ ([
+        { role: "user", content: [{ type: "text", text: "Which?" }], timestamp: 0 },
+        { role: "assistant", content: [{ type: "tool_call", callId: "c1", toolName: "look", arguments: {} }], provider: "x", model: "y", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, stopReason: "tool_use", timestamp: 0 },
+        { role: "tool_result", callId: "c1", toolName: "look", content, isError: false, timestamp: 0 },
+      ]);
+      const { error } = await new Agent({ model: bridged(version, wire, fetch), tools: [testTool("look", () => "")], messages }).continue();
+      assert.equal(requests.length, 1, `${version} ${wire}: ${error?.message}`);
+      const sent = JSON.stringify(requests[0].body);
+      for (const part of [pdf, base64("picture!"), JSON.stringify("sums.csv:\n\na,b\n1,2 \u20ac").slice(1, -1), "three files"]) {
+        assert.equal(sent.split(part).length - 1, 1, `${version} ${wire}: ${part} is there once: ${sent}`);
+      }
+      if (wire === "openai-chat") assert.deepEqual(requests[0].body.messages.map((/** @type {any} */ { role }) => role).slice(-2), ["tool", "user"], "a tool message takes only text");
+    }
+  }
+  // A result that is nothing but a file, and one that is not here.
+  const [only] = await Promise.all([[{ type: "file", mimeType: "application/pdf", url: remote }]].map(async (content) => {
+    const { fetch, requests } = server(() => new Response("", { status: 400 }));
+    const messages = /** @type {any[]} */ ([
+      { role: "user", content: [{ type: "text", text: "Which?" }], timestamp: 0 },
+      { role: "assistant", content: [{ type: "tool_call", callId: "c1", toolName: "look", arguments: {} }], provider: "x", model: "y", usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }, stopReason: "tool_use", timestamp: 0 },
+      { role: "tool_result", callId: "c1", toolName: "look", content, isError: false, timestamp: 0 },
+    ]);
+    await new Agent({ model: bridged("v2", "anthropic", fetch), tools: [testTool("look", () => "")], messages }).continue();
+    return JSON.stringify(requests[0].body);
+  }));
+  assert.match(only ?? "", /a file at https:\/\/files\.example\/plan\.pdf/);
+});
+
 test("529, then an answer: the run goes on by itself", async () => {
   for (const version of VERSIONS) {
     const overloaded = () => new Response('{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', { status: 529 });

@@ -50,6 +50,8 @@ if (values.replay) {
   process.exit(differ === 0 && files.length > 0 ? 0 : 1);
 }
 
+// Whatever is loaded on demand is there before virtual time begins.
+if (values.engine === "wasm") for (const file of readdirSync(new URL("../../pkg/", import.meta.url))) if (/^core-.*\.js$/.test(file)) await import(`../../pkg/${file}`);
 const engine = await import(ENGINES[values.engine]);
 const agui = values["ag-ui"] ? new (await import("./ag-ui/verify.mjs")).Verification() : undefined;
 /** @type {((agent: any) => any) | undefined} */

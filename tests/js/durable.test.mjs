@@ -1,22 +1,24 @@
 // Runs inside durable engines: killed under random schedules, in each way in which engines find a step again. DURABLE_SCHEDULES sets
-// how many schedules there are; `cargo xtask e2e durable` has the real engines.
+// how many schedules there are in all, at 25 ms of one core each; `cargo xtask e2e durable` has the real engines.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Agent, subagent, testTool, tool } from "./kit.mjs";
-import { byData, dbos, perform, restate } from "../../pkg/durable.js";
+import { byData, dbos, elsewhere, perform, restate } from "../../pkg/durable.js";
 import { record, ready } from "../../pkg/tape.js";
 import { Life, Records } from "./steps/engines.mjs";
-import { model, survive, whole, World } from "./steps/worlds.mjs";
+import { model, survive, World } from "./steps/worlds.mjs";
 
-const schedules = Number(process.env.DURABLE_SCHEDULES ?? 60);
+const schedules = Number(process.env.DURABLE_SCHEDULES ?? 1000);
 const OBJECT = { type: "object" };
 const calls = (...names) => names.map((name, i) => ({ id: `c${i}`, name, args: {} }));
 /** Calls these tools, and then says that it is done. */
 const calling = (...names) => model("m", ({ messages }) => (messages.some(({ role }) => role === "tool_result") ? { text: "done" } : { calls: calls(...names) }));
 
-async function many(count, mode, features, from) {
+/** A share of the schedules. */
+async function many(share, mode, features, from) {
+  const count = Math.ceil(schedules * share);
   let kills = 0;
   for (let seed = from; seed < from + count; seed++) {
     const survived = await survive(seed, { mode, features }).catch((error) => assert.fail(`seed ${seed}, ${mode}: ${error.stack}`));
@@ -25,14 +27,18 @@ async function many(count, mode, features, from) {
   assert.ok(kills >= count / 2, `only ${kills} lives were killed`);
 }
 
-test("a run that is killed anywhere goes on, and lives again to the same history, for an engine that goes by names", () => many(schedules, "name", undefined, 1));
-test("the same for an engine that goes by the order of steps", () => many(schedules / 2, "order", undefined, 2001));
-test("the same for an engine that gives results back one at a time, in its own order", () => many(schedules / 3, "single", undefined, 4001));
-test("the same with letters from outside", () => many(schedules / 3, "name", { steering: true, approver: "always" }, 6001));
-test("the same with an abort from outside", () => many(schedules / 3, "order", { aborts: true, approver: "always" }, 8001));
+test("a run that is killed anywhere goes on, and lives again to the same history, for an engine that goes by names", () => many(0.33, "name", undefined, 1));
+test("the same for an engine that goes by the order of steps", () => many(0.18, "order", undefined, 2001));
+test("the same for an engine that gives results back one at a time, in its own order", () => many(0.12, "single", undefined, 4001));
+test("the same with letters from outside", () => many(0.11, "name", { steering: true, approver: "always" }, 6001));
+test("the same with an abort from outside", () => many(0.11, "order", { aborts: true, approver: "always", wait: false }, 8001));
+
+test("the same with decisions and delays that the engine keeps", async () => {
+  for (const [at, mode] of ["name", "order", "single"].entries()) await many(0.05, mode, { wait: true, approvals: true, approver: false, failures: true }, 10_001 + at * 1000);
+});
 
 test("an engine that calls the body once for each step", async () => {
-  for (let seed = 1; seed <= Math.max(4, schedules / 30); seed++) await survive(seed, { mode: "per call", features: { approvals: false, children: false } });
+  for (let seed = 1; seed <= Math.max(4, schedules / 250); seed++) await survive(seed, { mode: "per call", features: { approvals: false, children: false, wait: false } });
 });
 
 test("the tape of a run that is lived again is that of the unbroken run, and names of steps are names on the tape", async () => {
@@ -218,21 +224,39 @@ test("restate: one await at a time, with tools side by side and a decision", asy
 
 test("byData: models and tools run where their effects are sent to", async () => {
   const add = tool({ name: "add", description: "Adds", parameters: OBJECT, execute: ({ a }) => a + 1 });
-  const elsewhere = model("m", ({ messages }) => (messages.some(({ role }) => role === "tool_result") ? { text: `it is ${messages.at(-1).content[0].text}` } : { calls: [{ id: "c", name: "add", args: { a: 1 } }] }));
+  const there = model("m", ({ messages }) => (messages.some(({ role }) => role === "tool_result") ? { text: `it is ${messages.at(-1).content[0].text}` } : { calls: [{ id: "c", name: "add", args: { a: 1 } }] }));
   const sent = [];
   const run = async (effect) => {
     sent.push(effect.kind);
-    return perform(JSON.parse(JSON.stringify(effect)), { model: elsewhere, tools: [add] });
+    return perform(JSON.parse(JSON.stringify(effect)), { model: there, tools: [add] });
   };
-  const here = { id: "m", provider: "test", streamFn: () => assert.fail("the model of the workflow is never called") };
   const mine = tool({ name: "add", description: "Adds", parameters: OBJECT, execute: () => assert.fail("nor its tools") });
-  const result = await new Agent({ model: here, tools: [mine], host: byData({ run }) }).prompt("Add.");
+  const result = await new Agent({ model: elsewhere(there), tools: [mine], host: byData({ run }) }).prompt("Add.");
   assert.equal(result.text, "it is 2");
   assert.deepEqual(sent, ["model", "tool", "model"]);
+});
+
+test("perform begins a tool once, unless it is idempotent", async () => {
+  let begun = 0;
+  const tools = [false, true].map((idempotent) => testTool(`t${idempotent}`, () => `${++begun}`, { idempotent }));
+  const performed = async (name, attempt) => (await perform({ kind: "tool", name, arguments: {}, callId: "c" }, { tools, attempt })).value.result;
+  assert.equal(await performed("tfalse", 1), "1");
+  assert.deepEqual(await performed("tfalse", 2), { interrupted: true });
+  assert.equal(await performed("ttrue", 2), "2");
+});
+
+test("a model that would be asked from the workflow itself says how to go on", async () => {
+  const { openai } = await import("./kit.mjs");
+  const fetch = () => assert.fail("nobody is asked");
+  const here = await new Agent({ model: openai("m", { apiKey: () => "k", fetch }), host: byData({ run: () => assert.fail("nothing is sent") }) }).prompt("Hi");
+  assert.match(here.error.message, /give the agent `elsewhere\(model\)`/);
+  const alone = await new Agent({ model: elsewhere({ id: "m" }) }).prompt("Hi");
+  assert.match(alone.error.message, /asked in a step, by `perform`/);
 });
 
 test("adapters say what they need", () => {
   assert.throws(() => dbos({}), /takes the class `DBOS`/);
   assert.throws(() => restate({}, {}), /takes the context of a handler/);
   assert.throws(() => byData({}), /needs a function `run`/);
+  assert.throws(() => elsewhere("m"), /takes a model/);
 });

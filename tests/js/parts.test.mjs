@@ -11,7 +11,9 @@ import { inParts, use } from "../../pkg/core.js";
 import { Agent, anthropic, deferred, errorInfo, gemini, openai, openaiCompatible, openaiResponses, readRun, settle, testTool } from "./kit.mjs";
 import { calls, sse, textAnswer } from "./server.mjs";
 
-const NAMES = ["first", "openai-chat", "openai-responses", "anthropic", "gemini", "answer", "rest"];
+const ON_WIRES = ["openai-chat", "openai-responses", "anthropic", "gemini"];
+const OF_ANSWERS = ON_WIRES.map((wire) => `answer-${wire}`);
+const NAMES = ["first", ...ON_WIRES, "answer", ...OF_ANSWERS, "requests", "rest"];
 const fileOf = (/** @type {string} */ name) => new URL(`../../pkg/turnwheel${name}.wasm`, import.meta.url);
 const compiled = async (/** @type {string} */ name) => WebAssembly.compile(await readFile(fileOf(name)));
 /** @type {Record<string, WebAssembly.Module>} */
@@ -19,21 +21,26 @@ const files = Object.fromEntries(await Promise.all(NAMES.map(async (name) => [na
 const whole = await compiled("");
 
 /**
- * A page: `answer` and the rest come when they are let through, and each file may be replaced.
+ * A page: what reads answers, what rarer requests take, and the rest come when they are let through, and each file may be
+ * replaced. Each begins to arrive as soon as it is asked for.
  * @param {(name: string) => any} [replaced] gives or throws what is loaded in place of a file
+ * @param {boolean} [holdsRequests] whether what rarer requests take waits, too
  */
-function page(replaced = () => undefined) {
+function page(replaced = () => undefined, holdsRequests = false) {
   /** @type {string[]} */
   const log = [];
-  const [answer, rest] = [deferred(), deferred()];
-  const file = (/** @type {string} */ name) => async () => {
+  const [answer, requested, rest] = [deferred(), deferred(), deferred()];
+  const file = (/** @type {string} */ name) => async (/** @type {(() => void) | undefined} */ begun) => {
     log.push(name);
-    if (name === "answer") await answer.promise;
+    begun?.();
+    if (name.startsWith("answer")) await answer.promise;
+    if (name === "requests") await requested.promise;
     if (name === "rest") await rest.promise;
     return replaced(name) ?? files[name];
   };
-  const wires = Object.fromEntries(NAMES.slice(1, 5).map((name) => [name, file(name)]));
-  use(inParts({ first: file("first"), wires, answer: file("answer"), rest: file("rest"), whole: async () => (log.push("whole"), replaced("whole") ?? Promise.reject(new Error("no whole"))) }));
+  const wires = Object.fromEntries(ON_WIRES.map((name) => [name, file(name)]));
+  const reading = Object.fromEntries(ON_WIRES.map((name) => [name, file(`answer-${name}`)]));
+  use(inParts({ first: file("first"), wires, answer: file("answer"), answers: reading, requests: file("requests"), rest: file("rest"), whole: async () => (log.push("whole"), replaced("whole") ?? Promise.reject(new Error("no whole"))) }));
   /** @type {any[]} */
   const requests = [];
   /** What the model's server sends. @type {TransformStream<string, string>[]} */
@@ -60,10 +67,12 @@ function page(replaced = () => undefined) {
   };
   // An instance of its own, so that each test loads the engine anew.
   const agent = (/** @type {any} */ options = {}) => new Agent({ model: openai("m", { apiKey: "not-a-real-key", fetch }), isolate: true, ...options });
-  const open = () => (answer.resolve(), rest.resolve());
+  const open = () => (answer.resolve(), requested.resolve(), rest.resolve());
   /** Until so many requests were sent. @param {number} n */
   const asked = async (n) => { for (let i = 0; i < 100 && requests.length < n; i++) await settle(); };
-  return { log, requests, answer, rest, open, fetch, agent, say, end, asked };
+  // Mostly it comes along.
+  if (!holdsRequests) requested.resolve();
+  return { log, requests, answer, requested, rest, open, fetch, agent, say, end, asked };
 }
 
 /** Until everything that can happen has happened. */
@@ -98,11 +107,13 @@ for (const [name, wire, make] of WIRES) {
     const options = { retry: { maxAttempts: 1 }, systemPrompt: "Be brief.", tools: [pay], approveTool: () => "approve", steering: { when: "immediate" } };
     const run = agent({ model: make("m", { apiKey: "not-a-real-key", fetch }), ...options }).prompt("Hello");
     await quiet();
-    assert.deepEqual(log, ["first", wire, "request", "answer"]);
+    // What reads the answer is asked for as soon as the first part begins to arrive.
+    assert.deepEqual(log, ["first", "answer", "requests", `answer-${wire}`, wire, "request"]);
     open();
     await end("");
     await run.result;
-    assert.deepEqual(log.slice(4).sort(), ["rest", ...NAMES.slice(1, 5).filter((other) => other !== wire)].sort());
+    const others = [...ON_WIRES, ...OF_ANSWERS].filter((other) => other !== wire && other !== `answer-${wire}`);
+    assert.deepEqual(log.slice(6).sort(), ["rest", ...others].sort());
     assert.equal(requests.length, 1);
     assert.ok(requests[0].text.includes("Hello"));
     // The same run with the whole engine asks for the same.
@@ -114,6 +125,48 @@ for (const [name, wire, make] of WIRES) {
     assert.equal(plain(requests[0]), plain(again.requests[0]));
   });
 }
+
+test("what is needed next is asked for when what comes before it begins to arrive, and once", async () => {
+  /** @type {Map<string, (() => void) | undefined>} */
+  const asked = new Map();
+  const file = (/** @type {string} */ name) => async (/** @type {(() => void) | undefined} */ begun) => {
+    assert.ok(!asked.has(name), name);
+    asked.set(name, begun);
+    return /** @type {WebAssembly.Module} */ (files[name]);
+  };
+  const of = (/** @type {string[]} */ names) => Object.fromEntries(names.map((name) => [name.replace("answer-", ""), file(name)]));
+  const load = inParts({ first: file("first"), wires: of(ON_WIRES), answer: file("answer"), answers: of(OF_ANSWERS), requests: file("requests"), rest: file("rest"), whole: file("whole") });
+  const parts = await load("gemini");
+  const names = () => [...asked.keys()].join(" ");
+  assert.equal(names(), "first gemini");
+  asked.get("first")?.();
+  assert.equal(names(), "first gemini answer answer-gemini");
+  asked.get("answer")?.();
+  asked.get("answer-gemini")?.();
+  assert.equal(names(), "first gemini answer answer-gemini requests");
+  for (const count of [3, 4, 4 + 7]) {
+    await parts.more();
+    assert.equal(parts.others.length, count);
+  }
+  assert.ok(parts.isWhole);
+});
+
+test("a request with a history leaves when what it takes is there, before the rest is", async () => {
+  const { answer, requested, rest, agent, requests, end } = page(undefined, true);
+  const said = [{ role: "user", content: "Before." }, { role: "assistant", content: [{ type: "text", text: "I know." }] }];
+  const run = agent({ messages: said, streamOptions: { temperature: 0.5 } }).prompt("Hello");
+  await quiet();
+  answer.resolve();
+  await quiet();
+  assert.equal(requests.length, 0);
+  requested.resolve();
+  await quiet();
+  assert.equal(requests.length, 1);
+  assert.ok(requests[0].text.includes("I know.") && requests[0].text.includes("0.5"));
+  rest.resolve();
+  await end(WHOLE);
+  assert.equal((await run.result).text, "hello");
+});
 
 /** The beginning of an answer with one text, by wire. @type {Record<string, string>} */
 const TEXTS = {
@@ -348,7 +401,7 @@ test("a model of the host's own, and errorInfo, wait for everything", async () =
 });
 
 const LOST = (/** @type {string} */ name) => new Error(`turnwheel-${name}.wasm cannot be fetched from here`);
-for (const name of ["first", "openai-chat", "answer", "rest"]) {
+for (const name of ["first", "openai-chat", "answer", "answer-openai-chat", "requests", "rest"]) {
   test(`a part that does not come (${name}) ends the run with its name, and the next run loads it again`, async () => {
     let isLost = true;
     const { open, agent, end, requests } = page((asked) => {

@@ -180,7 +180,7 @@ try {
     const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'";
     const heard = await shop.serve(await shop.app("page"), { "content-security-policy": policy });
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 7, "all parts, and not the whole");
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 12, "all parts, and not the whole");
     assert.ok(!heard.asked.some((path) => /node\.js|workerd\.js/.test(path)));
     const refused = await shop.serve(join(shop.home, "page"), { "content-security-policy": policy.replace(" 'wasm-unsafe-eval'", "") });
     assert.equal(refused.said, "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'");
@@ -228,8 +228,8 @@ try {
     const heard = await shop.serve(join(source, "dist"));
     says42(heard);
     // The page's hint names the file as it is built, so the first part is fetched once, and before the run asks for it.
-    const parts = heard.asked.map((path) => /turnwheel-(first|answer|rest)(?=.*\.wasm)/.exec(path)?.[1]).filter(Boolean);
-    assert.deepEqual(parts, ["first", "answer", "rest"]);
+    const parts = heard.asked.map((path) => /turnwheel-(first|answer|requests|rest)(?=-[^-]*\.wasm)/.exec(path)?.[1]).filter(Boolean);
+    assert.deepEqual(parts, ["first", "answer", "requests", "rest"]);
   });
 
   await check("Vite serves it while it is written", async () => {
@@ -276,7 +276,7 @@ try {
     await shop.npm(source, "build");
     const heard = await shop.serve(join(source, "dist"));
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 7, "all parts, and not the whole");
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 12, "all parts, and not the whole");
   });
 
   await check("an extension: its page, and its service worker", async () => {

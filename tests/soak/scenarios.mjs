@@ -120,7 +120,7 @@ function silent(roll) {
 /** A silence that is noticed, and an answer in the next attempt. The limit is long: a busy machine is silent, too. @type {(roll: Roll) => Partial<Plan>} */
 function stalls(roll) {
   const turns = working(roll, ["note"], 1).map((turn) => ({ ...turn, faults: [{ kind: pick(roll, SILENCES) }] }));
-  return { turns: [...turns, closing()], options: { timeouts: { firstChunkMs: 1000, chunkMs: 1000 }, retry: { maxAttempts: 6, initialBackoffMs: 3 } } };
+  return { turns: [...turns, closing()], options: { timeouts: { firstChunkMs: 4000, chunkMs: 4000 }, retry: { maxAttempts: 6, initialBackoffMs: 3 } } };
 }
 
 /** @type {(roll: Roll) => Partial<Plan>} */

@@ -1,4 +1,4 @@
-import type { AgentMessage, AgentRun, ErrorInfo, EventResponseInit, JsonSchema, JsonValue, ToolDecision, ToolDefinition, UserMessage } from "./index.js";
+import type { Answer, AgentMessage, AgentRun, ErrorInfo, EventResponseInit, JsonSchema, JsonValue, ToolDecision, ToolDefinition, UserMessage } from "./index.js";
 
 /**
  * The events of a run as AG-UI events (protocol 1.0; clients from 0.0.59 on read them): until the run ends, or until it waits for the
@@ -66,7 +66,8 @@ export interface AGUITool { name: string; description: string; parameters?: Json
 
 /**
  * What a client has posted. `prompt`: the messages of the user since the last answer. `decisions`: answers to interrupts, by the ids
- * of the questions, and results of the client's tools, by those of the calls. `messages`: the conversation before; an agent that
+ * of the questions, and results of the client's tools, by those of the calls. `answers`: what was allowed of a budget, and what a tool
+ * wanted to know, by the ids of the questions. `messages`: the conversation before; an agent that
  * stays on the server knows it already.
  *
  * @example
@@ -80,6 +81,7 @@ export interface AGUIInput {
   protocolVersion?: string;
   prompt?: UserMessage[];
   decisions: { [id: string]: ToolDecision };
+  answers: { [id: string]: Answer };
   messages: AgentMessage[];
   tools: AGUITool[];
   state: JsonValue;

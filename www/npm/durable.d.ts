@@ -65,16 +65,25 @@ export interface ByDataOptions {
 
 /**
  * A host for engines that take no functions, such as Temporal and Vercel Workflow: calls of models and tools are sent as plain
- * JSON, and everything else runs in the workflow again. The model of the workflow is never called; it needs its `id`, and no key.
+ * JSON, and everything else runs in the workflow again. The agent gets {@link elsewhere}, and a step the model itself.
  *
  * @example
  * async function step(effect: StepEffect) {
  *   "use step";
- *   return perform(effect, { model, tools });
+ *   return perform(effect, { model, tools, attempt: getStepMetadata().attempt });
  * }
- * const agent = new Agent({ model: { id: "m", provider: "p" }, tools, host: byData({ run: step }) });
+ * const agent = new Agent({ model: elsewhere(model), tools, host: byData({ run: step }) });
  */
 export function byData(options: ByDataOptions): AgentHost;
+
+/**
+ * The model of an agent whose host is made by {@link byData}: it has the name, and is never called. Nothing of it but its name goes
+ * into the workflow, so that its key stays where the steps run.
+ *
+ * @example
+ * const agent = new Agent({ model: elsewhere({ id: "gpt-5-mini", provider: "openai" }), host: byData({ run: step }) });
+ */
+export function elsewhere(model: { id: string; provider?: string }, options?: { contextWindow?: number }): Model;
 
 /** What {@link perform} may need. */
 export interface PerformOptions {
@@ -83,6 +92,11 @@ export interface PerformOptions {
   /** The tools; for effects of the kind `tool`. They cannot ask, report progress or change the session state here. */
   tools?: readonly ToolDefinition[] | { [name: string]: any };
   signal?: AbortSignal;
+  /**
+   * The how many-th time it is that the engine begins this step; default 1. A tool that is not `idempotent` is begun once: after that
+   * it may have run, and the model is told so. Vercel: `getStepMetadata().attempt`; Temporal: `Context.current().info.attempt`.
+   */
+  attempt?: number;
 }
 
 /**

@@ -3,5 +3,6 @@
 
 export { byData } from "./durable/by-data.js";
 export { dbos } from "./durable/dbos.js";
+export { elsewhere } from "./durable/elsewhere.js";
 export { perform } from "./durable/perform.js";
 export { restate } from "./durable/restate.js";

@@ -1,6 +1,8 @@
-import type { Agent, AgentOptions, Checkpoint } from "./index.js";
-import type { AgentHandler, EventLog } from "./server.js";
-import type { CheckpointStore, SealKey } from "./stores.js";
+import type { Agent, AgentOptions } from "./index.js";
+import type { AgentHandler } from "./server.js";
+import type { Lease, LeaseStore, SealKey } from "./stores.js";
+
+export type { Lease } from "./stores.js";
 
 /**
  * The part of a pool of PostgreSQL connections that is used: `pg`, `postgres` with a wrapper, PGlite, …
@@ -37,52 +39,13 @@ export interface StoreOptions {
 }
 
 /**
- * An agent that belongs to this process for a while. It is renewed until it is released.
- *
- * @example
- * await using lease: Lease | undefined = await store.claim("chat-7");
- * if (!lease) return new Response(await store.owner("chat-7"), { status: 409 });
- */
-export interface Lease extends AsyncDisposable {
-  readonly id: string;
-  /** Higher with every claim of this id: give it to servers that can check that they are not told something old. */
-  readonly fence: number;
-  /** What was stored when it was claimed. */
-  readonly checkpoint?: Checkpoint | undefined;
-  /** Whether a run was in progress then: it has to go on. */
-  readonly wasRunning: boolean;
-  /** Aborted when the lease is lost: before its time is over, by the clock of this process. */
-  readonly signal: AbortSignal;
-  readonly isHeld: boolean;
-  /**
-   * The events of the agent, for `agentHandler(agent, { events: lease.events })`: stored together with the checkpoints that
-   * belong to them, before a listener hears of them. Whoever has the agent next goes on with the next number.
-   */
-  readonly events: EventLog;
-  /**
-   * Stores a checkpoint and the events so far, and renews the lease. What fails is tried again while the lease holds. Rejects
-   * with the code `lost_lease` if another process may have the agent.
-   */
-  save(checkpoint: Checkpoint): Promise<void>;
-  /** Gives the agent back at once, so that another process need not wait. A run in progress stops here. */
-  release(): Promise<void>;
-  /**
-   * Gives the agent back in the middle of a run, for another process to go on with. From now on no model is called; an answer
-   * that has begun may end, and so may the tools that it asks for, for `graceMs` at most (default 10,000). What is still on then is
-   * cut off: an answer is requested again elsewhere, a tool runs again if it is `idempotent`, and otherwise its result says that it
-   * was interrupted.
-   */
-  handOver(options?: { graceMs?: number }): Promise<void>;
-}
-
-/**
  * A store that several processes share. `save` without a lease claims, stores and releases.
  *
  * @example
  * const store: FleetStore = sqliteStore("agents.db");
  * for (const id of await store.abandoned()) resume(await store.claim(id));
  */
-export interface FleetStore extends CheckpointStore {
+export interface FleetStore extends LeaseStore {
   /** Takes the agent, whether anything is stored of it or not. `undefined` if another process has it, and still has it after `waitMs`. */
   claim(id: string, options?: { ttlMs?: number; waitMs?: number }): Promise<Lease | undefined>;
   /** Agents with a run in progress that no process has: theirs was killed, or gave them back in the middle. Default: 100 at most. */
@@ -125,7 +88,7 @@ export function fileStore(folder: string, options?: StoreOptions): FleetStore;
  * const agent = openAgent(lease, { model, tools });
  * if (lease.wasRunning) await agent.continue();
  */
-export function openAgent(lease: Lease | import("./stores.js").Lease, options: AgentOptions): Agent;
+export function openAgent(lease: Lease, options: AgentOptions): Agent;
 
 /**
  * Joins a fleet: from now on this process claims agents when somebody asks for them, keeps those that have something to do, and

@@ -3,6 +3,6 @@
 
 export { fileStore } from "./stores/node/files.js";
 export { joinFleet } from "./stores/node/join.js";
-export { openAgent } from "./stores/node/open.js";
+export { openAgent } from "./stores/open.js";
 export { postgresStore } from "./stores/node/postgres.js";
 export { sqliteStore } from "./stores/node/sqlite.js";

@@ -1,4 +1,5 @@
 import type { Checkpoint } from "./index.js";
+import type { EventLog } from "./server.js";
 
 /**
  * A store for checkpoints, under ids of your choice. While one is being written, only the newest of those that arrive meanwhile
@@ -38,15 +39,31 @@ export interface Lease extends AsyncDisposable {
   readonly fence: number;
   /** What was stored when it was claimed. */
   readonly checkpoint?: Checkpoint | undefined;
+  /** Whether a run was in progress then: it has to go on. */
+  readonly wasRunning: boolean;
   /** Aborted when the lease is lost; one of a process before its time is over, by the clock of this process. */
   readonly signal: AbortSignal;
   readonly isHeld: boolean;
-  /** Stores a checkpoint and renews the lease. Rejects with the code `lost_lease` if another process or tab may have the agent. */
+  /**
+   * The events of the agent, for `agentHandler(agent, { events: lease.events })`: stored together with the checkpoints that
+   * belong to them, before a listener hears of them. Whoever has the agent next goes on with the next number; if checkpoints
+   * were stored without events, listeners begin anew.
+   */
+  readonly events: EventLog;
+  /**
+   * Stores a checkpoint and the events so far, and renews the lease. In the stores of processes, what fails is tried again while
+   * the lease holds. Rejects with the code `lost_lease` if another process or tab may have the agent.
+   */
   save(checkpoint: Checkpoint): Promise<void>;
-  /** Gives the agent back at once, so that another process or tab need not wait. */
+  /** Gives the agent back at once, so that another process or tab need not wait. A run in progress stops here. */
   release(): Promise<void>;
-  /** `openAgent` says here what is to be stored before the agent is given back. */
-  beforeRelease?(work: () => Promise<unknown> | undefined): void;
+  /**
+   * Gives the agent back in the middle of a run, for another process or tab to go on with. From now on no model is called; an
+   * answer that has begun may end, and so may the tools that it asks for, for `graceMs` at most (default 10,000). What is still on
+   * then is cut off: an answer is requested again elsewhere, a tool runs again if it is `idempotent`, and otherwise its result says
+   * that it was interrupted.
+   */
+  handOver(options?: { graceMs?: number }): Promise<void>;
 }
 
 /**

@@ -18,6 +18,8 @@ pub use rules::{ArgumentValidator, ConvertToLlm, DEEPEST_NESTING, ResultTexts, R
 pub use turn::TurnOptions;
 
 use crate::data::text;
+#[cfg(feature = "durable")]
+use crate::host::ports::Steps;
 use crate::host::ports::{
     AgentHook, Approver, AsyncContextTransformer, CompactionEngine, HookStages, KeySource, Layers,
     MessageProvider, Timer, TurnPreparer,
@@ -48,6 +50,10 @@ pub struct Ports {
     pub hooks: Vec<Rc<dyn AgentHook>>,
     /// What stands around the execution of tools and models.
     pub layers: Layers,
+    /// Stores what effects answer, so that another process can live the run again. Sub-agents use that of the agent around
+    /// them.
+    #[cfg(feature = "durable")]
+    pub steps: Option<Rc<dyn Steps>>,
     /// Clock and timers.
     pub timer: Rc<dyn Timer>,
 }
@@ -66,6 +72,8 @@ impl Ports {
             approver: None,
             hooks: Vec::new(),
             layers: Layers::default(),
+            #[cfg(feature = "durable")]
+            steps: None,
             timer,
         }
     }

@@ -2,6 +2,8 @@
 
 mod hooks;
 mod layers;
+#[cfg(feature = "durable")]
+mod steps;
 
 use std::rc::Rc;
 
@@ -10,6 +12,8 @@ use futures::stream::LocalBoxStream;
 
 pub use hooks::{AgentHook, HookCall, HookStages};
 pub use layers::{Layers, ModelAttempt, ModelLayer, NextModel, NextTool, ToolLayer};
+#[cfg(feature = "durable")]
+pub use steps::{Step, StepEffect, Steps};
 
 use crate::data::json::RawJson;
 use crate::host::cancel::CancelToken;
@@ -116,6 +120,16 @@ where
 
 /// Provides API keys. Asked once per turn; retries use the same key, and so do the provider's other models.
 pub trait KeySource {
+    /// Like [`KeySource::key_of`], for this run. This is what is called; by default, the run makes no difference.
+    fn key_in(
+        &self,
+        _: &AgentRunContext,
+        model: u32,
+        provider: &str,
+    ) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
+        self.key_of(model, provider)
+    }
+
     /// Returns the key of a provider, if there is one.
     fn key(&self, provider: &str) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>>;
 
@@ -196,6 +210,19 @@ where
 
 /// Shortens or enriches the context asynchronously.
 pub trait AsyncContextTransformer {
+    /// The same, with the run and the turn, counted from 0, that it is for. This is what is called; by default, they make no
+    /// difference.
+    fn transform_in(
+        &self,
+        _: &AgentRunContext,
+        _turn_index: u32,
+        messages: Rc<[AgentMessage]>,
+        overflow: bool,
+        cancel: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<Transform, String>> {
+        self.transform(messages, overflow, cancel)
+    }
+
     /// Called before every turn, ahead of the synchronous transformers. An error ends the run.
     fn transform(
         &self,
@@ -207,6 +234,11 @@ pub trait AsyncContextTransformer {
 
 /// A message queue of the host, polled at the points where the specification says so.
 pub trait MessageProvider {
+    /// Calls one of the others, for this run. By default, the run makes no difference.
+    fn poll_in(&self, _: &AgentRunContext, follow_up: bool) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
+        if follow_up { self.poll_follow_up() } else { self.poll_steering() }
+    }
+
     /// Called after each finished tool, and after each turn.
     fn poll_steering(&self) -> LocalBoxFuture<'static, Vec<AgentMessage>>;
 
@@ -231,6 +263,18 @@ pub struct ApprovalRequest {
 
 /// Decides about tool calls.
 pub trait Approver {
+    /// The same, with the run and the turn, counted from 0, that the call is of. This is what is called; by default, they make
+    /// no difference.
+    fn decide_in(
+        &self,
+        _: &AgentRunContext,
+        _turn_index: u32,
+        request: ApprovalRequest,
+        cancel: CancelToken,
+    ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
+        self.decide(request, cancel)
+    }
+
     /// Called for all calls of a batch at once. An error or a panic rejects only that call.
     fn decide(
         &self,

@@ -114,6 +114,9 @@ pub struct ToolContext {
     pub updates: Updates,
     /// The session state, shared with the other tools of the run.
     pub state: SessionState,
+    /// The durable run that an agent inside this call is part of.
+    #[cfg(feature = "durable")]
+    pub(crate) durable: Option<Rc<dyn std::any::Any>>,
 }
 
 impl ToolContext {

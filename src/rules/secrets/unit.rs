@@ -17,12 +17,14 @@ pub(super) const LONGEST: usize = 16;
 /// The longest entity of HTML, with its semicolon.
 const ENTITY: usize = 8;
 
-/// With what an escape may begin.
-pub(super) const MARKS: [u8; 3] = *b"%\\&";
+/// With what an escape may begin, and what may stand second in it. Behind a backslash any byte may, as itself; here is what
+/// may be more than that.
+pub(super) const ESCAPES: [(u8, &[u8]); 3] =
+    [(b'%', b"0123456789abcdefABCDEF"), (b'\\', b"ux%\\&"), (b'&', b"#aqlg")];
 
 /// Whether an escape may begin with a byte.
 pub(super) fn is_mark(byte: u8) -> bool {
-    MARKS.contains(&byte)
+    matches!(byte, b'%' | b'\\' | b'&')
 }
 
 /// Makes equal what counts as equal: small letters and capitals, and the two forms of the last letters of base64.

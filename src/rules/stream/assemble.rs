@@ -12,6 +12,8 @@ use crate::words::message::{
 
 use super::event::AssistantMessageEvent;
 
+#[cfg(feature = "durable")]
+mod again;
 mod limit;
 
 pub use limit::{Excess, MAX_ANSWER};

@@ -10,6 +10,7 @@ use rig::ports::Route;
 use serde_json::Value;
 
 use crate::engines::Engine;
+use crate::exact;
 
 /// The result of comparing two folders of traces.
 #[derive(Debug, Default)]
@@ -127,7 +128,14 @@ pub fn judge(golden: &Path, traces: &Path) -> Result<Judgement> {
         let name = file.file_name().unwrap_or_default();
         let found = match read_json(&traces.join(name)) {
             Err(error) => vec![format!("{error:#}")],
-            Ok(trace) => compare::compare(&read_json(&file)?, &trace, false),
+            Ok(trace) => {
+                let golden = read_json(&file)?;
+                if golden["format"] == 2 {
+                    exact::compare(golden, trace)
+                } else {
+                    compare::compare(&golden, &trace, false)
+                }
+            }
         };
         let before = judgement.complaints.len();
         let faults = found.into_iter().filter(|found| is_failure(found));

@@ -8,6 +8,7 @@
 
 pub mod conformance;
 pub mod engines;
+mod exact;
 pub mod fixtures;
 pub mod fuzz;
 pub mod random;

@@ -24,6 +24,7 @@ export async function serveAgents(test, makeAgent, init = {}, files = {}) {
     threads.set(input.threadId, thread);
     if (input.prompt) thread.run = thread.agent.prompt(input.prompt);
     for (const [id, decision] of Object.entries(input.decisions)) thread.agent.resolveTools({ [id]: decision });
+    for (const [id, answer] of Object.entries(input.answers)) thread.agent.resolve(id, answer);
     return toAGUIResponse(thread.run, { input, ...init });
   }
   const server = createServer(async (incoming, outgoing) => {

@@ -78,5 +78,9 @@ export class Verification {
 async function readAll(run, events) {
   let isOver = false;
   run.result.then(() => (isOver = true));
-  while (!isOver) for await (const event of toAGUI(run, { threadId: "thread", state: {} })) events.push(event);
+  while (!isOver) {
+    for await (const event of toAGUI(run, { threadId: "thread", state: {} })) events.push(event);
+    // Whoever is asked may need a moment.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }

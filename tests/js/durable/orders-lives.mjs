@@ -105,7 +105,7 @@ export async function office() {
 }
 
 /** A history without its times. @param {any[]} messages */
-const plain = (messages) => messages.map(({ role, content, callId, isError }) => ({ role, content, callId, isError }));
+export const plain = (messages) => messages.map(({ role, content, callId, isError }) => ({ role, content, callId, isError }));
 
 /**
  * The story of a killed order must be that of an unbroken one. Only a refund that had begun is not repeated, and is told to the

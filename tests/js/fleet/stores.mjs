@@ -27,9 +27,9 @@ function hasUser(name) {
   }
 }
 
-/** A folder that is removed at the end. @param {{ after(end: () => void): void }} t */
-export function folder(t) {
-  const made = mkdtempSync(join(tmpdir(), "turnwheel-fleet-"));
+/** A folder that is removed at the end. @param {{ after(end: () => void): void }} t @param {string} [inside] */
+export function folder(t, inside = tmpdir()) {
+  const made = mkdtempSync(join(inside, "turnwheel-fleet-"));
   t.after(() => rmSync(made, { recursive: true, force: true }));
   return made;
 }

@@ -2,6 +2,7 @@
 // Plays a scenario in virtual time and returns its trace.
 
 import { listOf } from "./scenario.mjs";
+import { answer, endLife, isPosted, secondOptions, turnOptions } from "./second.mjs";
 import { textOf } from "./trace.mjs";
 import { kindOf, SLOTS, World } from "./world.mjs";
 
@@ -51,7 +52,7 @@ function description(scenario, initial) {
 async function playIn(world, queues) {
   const { scenario } = world;
   const isAgent = scenario.driver === "agent";
-  const polled = queues === "natural" ? !isAgent : queues === "provider";
+  const polled = queues === "natural" ? !isAgent && !isPosted(scenario) : queues === "provider";
   const history = await (isAgent ? playAgent(world, polled) : playLoop(world, polled));
   return { trace: world.log.trace(scenario, history) };
 }
@@ -65,11 +66,12 @@ async function playLoop(world, polled) {
   const continues = scenario.mode === "continue";
   // An agent if messages are posted, or if there is a history to start with; otherwise the entry
   // points for a single run.
-  const agent = !polled || (!continues && messages.length > 0) ? new engine.Agent({ ...config, messages }) : undefined;
+  const agent = !polled || scenario.format === 2 || (!continues && messages.length > 0) ? new engine.Agent({ ...config, messages }) : undefined;
   if (agent) world.record?.(agent);
   let run;
   try {
-    if (agent) run = continues ? agent.continue() : agent.prompt(prompts);
+    const { run_options: runOptions } = scenario.options ?? {};
+    if (agent) run = continues ? agent.continue() : agent.prompt(prompts, runOptions ? turnOptions(world, runOptions) : {});
     else run = continues ? engine.agentLoopContinue(messages, config) : engine.agentLoop(prompts, config);
   } catch (error) {
     // There is no run whose tape could say so.
@@ -80,11 +82,18 @@ async function playLoop(world, polled) {
   world.onRun(run);
   // It begins in the next microtask, and is recorded before.
   if (!agent) world.record?.(run);
-  const abort = () => run.abort("the user stopped it");
-  world.hands = agent && !polled ? { abort, ...queues(agent) } : { abort };
+  world.agent = agent;
+  handOver(world, run, polled);
   world.fire("before_start");
+  if (scenario.sleep_ms) return await playLives(world, run, polled);
   await watch(world, listen(run, (event) => writeDown(world, event, true)));
   return run.messages;
+}
+
+/** What the user can do in a run. @param {World} world @param {any} run @param {boolean} polled */
+function handOver(world, run, polled) {
+  const abort = () => run.abort("the user stopped it");
+  world.hands = world.agent && !polled ? { abort, ...queues(world.agent, world) } : { abort };
 }
 
 /** @param {AsyncIterable<any>} run @param {(event: any) => void} onEvent */
@@ -92,25 +101,45 @@ async function listen(run, onEvent) {
   for await (const event of run) onEvent(event);
 }
 
+/** A run whose process ends in the middle, and the one that goes on with it. @param {World} world @param {any} run @param {boolean} polled */
+async function playLives(world, run, polled) {
+  let saved = "";
+  const first = listen(run, (event) => void (saved === "" && writeDown(world, event, true)));
+  const end = new Promise((resolve) => world.clock.at(world.scenario.sleep_ms, () => resolve((saved = endLife(world, run)))));
+  if (!(await watch(world, Promise.race([first, end]))) || saved === "") return run.messages;
+  world.agent = world.engine.Agent.restore(saved, options(world, polled));
+  const again = world.agent.continue();
+  handOver(world, again, polled);
+  await watch(world, listen(again, (event) => writeDown(world, event, true)));
+  return again.messages;
+}
+
 /** Runs of an agent. @param {World} world @param {boolean} polled */
 async function playAgent(world, polled) {
   const { scenario } = world;
   const config = options(world, polled);
   const agent = new world.engine.Agent({ ...config, messages: initialMessages(scenario), output: scenario.structured_output ?? undefined });
+  world.agent = agent;
   world.record?.(agent);
   subscribe(world, agent);
-  world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && queues(agent)) };
+  world.hands = { abort: () => agent.abort("the user stopped it"), ...(!polled && queues(agent, world)) };
   world.fire("before_start");
   const run = (/** @type {string} */ call, /** @type {() => any} */ begin) => settle(world, call, begin);
   const prompts = listOf(scenario.prompt);
+  let runOptions = scenario.options?.run_options;
+  const prompt = (/** @type {any} */ texts) => agent.prompt(texts, runOptions ? turnOptions(world, runOptions) : {});
   if (scenario.structured_output && prompts.length > 0) await run("structured_output", () => agent.prompt(prompts));
   else if (scenario.mode === "continue") await run("continue", () => agent.continue());
-  else if (prompts.length > 0) await run("prompt", () => agent.prompt(prompts));
+  else if (prompts.length > 0) await run("prompt", () => prompt(prompts));
   // The other requests want no structured output.
   agent.output = undefined;
   for (const step of listOf(scenario.then)) {
     if (step === "continue") await run("continue", () => agent.continue());
-    else if (step === "reset") {
+    else if (step.run_options !== undefined) runOptions = step.run_options;
+    else if (step === "clear_queues") {
+      agent.clearQueues();
+      did(world, { call: "clear_queues" });
+    } else if (step === "reset") {
       agent.reset();
       did(world, { call: "reset" });
     } else if (step.steer !== undefined) {
@@ -119,7 +148,7 @@ async function playAgent(world, polled) {
     } else if (step.follow_up !== undefined) {
       world.followUp(step.follow_up);
       did(world, { call: "follow_up" });
-    } else await run("prompt", () => agent.prompt(listOf(step.prompt)));
+    } else await run("prompt", () => prompt(listOf(step.prompt)));
   }
   return agent.messages;
 }
@@ -135,9 +164,17 @@ function subscribe(world, agent) {
   });
 }
 
-/** @param {any} agent */
-function queues(agent) {
-  return { steer: (/** @type {string} */ text) => void agent.steer(text), followUp: (/** @type {string} */ text) => void agent.followUp(text) };
+/** @param {any} agent @param {World} world */
+function queues(agent, world) {
+  const note = async (/** @type {string} */ text, /** @type {Promise<any>} */ receipt) => {
+    // An engine may have no receipts, and a single run has no agent that could tell.
+    const { delivered, turnIndex } = (await receipt) ?? {};
+    if (world.scenario.driver === "agent" && world.log.showsMore) world.log.receipts.push(delivered ? { text, turn_index: turnIndex } : { text, not_read: true });
+  };
+  return {
+    steer: (/** @type {string} */ text, /** @type {any} */ when) => void note(text, agent.steer(text, when ? { when } : {})),
+    followUp: (/** @type {string} */ text) => void note(text, agent.followUp(text)),
+  };
 }
 
 /**
@@ -170,6 +207,7 @@ async function watch(world, work) {
 
 /** @param {World} world @param {any} event @param {boolean} withTime */
 function writeDown(world, event, withTime) {
+  answer(world, event);
   world.log.event(event, withTime ? world.t : undefined, world.scenario.options?.metrics === true);
 }
 
@@ -210,15 +248,18 @@ function options(world, polled) {
   const nextKey = world.each(keys);
   const shorten = world.transform(asyncTransform, "async");
   let ids = 0;
+  world.host = { now: () => clock.now(), sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => clock.pause(ms, signal), random: () => 0.5, id: () => `id-${world.lives}-${++ids}` };
+  world.retry = retry(given.retry ?? {});
+  world.models = [world.model("primary", listOf(scenario.model)), ...(scenario.fallback ?? []).map((/** @type {any} */ script, /** @type {number} */ n) => world.model(`fallback-${n + 1}`, script))];
   return {
-    host: { now: () => clock.now(), sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => clock.pause(ms, signal), random: () => 0.5, id: () => `id-${++ids}` },
-    model: world.model("primary", listOf(scenario.model)),
-    fallback: (scenario.fallback ?? []).map((/** @type {any} */ script, /** @type {number} */ n) => world.model(`fallback-${n + 1}`, script)),
+    host: world.host,
+    model: world.models[0],
+    fallback: world.models.slice(1),
     systemPrompt: scenario.system_prompt ?? "",
     tools: listOf(scenario.tools).map((tool) => world.tool(tool, execution?.priority ?? {})),
     maxTurns: Infinity,
     includeRequests: true,
-    retry: retry(given.retry ?? {}),
+    retry: world.retry,
     ...(approval && { approveTool: world.approveTool }),
     // Without an approver nobody is asked.
     approval: { mode: approval ? (given.approval_mode ?? "smart") : "bypassed" },
@@ -226,7 +267,7 @@ function options(world, polled) {
     ...(transform && { transformContext: world.transform(transform, "sync") }),
     ...(asyncTransform && { asyncTransformContext: async (/** @type {any} */ messages, /** @type {boolean} */ overflow, /** @type {any} */ signal, /** @type {any} */ info) => shorten(messages, overflow, info) }),
     ...(polled && { getSteeringMessages: () => world.poll("steering"), getFollowUpMessages: () => world.poll("followUp") }),
-    steering: { delivery: given.steering_mode ?? usual },
+    steering: { delivery: given.steering_mode ?? usual, ...(given.steering_when && { when: given.steering_when }) },
     followUp: { delivery: given.follow_up_mode ?? usual },
     toolExecution: execution?.groups ? () => execution.groups : execution?.priority ? "priority" : (execution ?? "concurrent"),
     ...(prompts.length > 0 && { dynamicSystemPrompt: world.each(prompts) }),
@@ -235,6 +276,7 @@ function options(world, polled) {
     ...(given.cache && { cache: { ttlMs: given.cache.ttl_s * 1000, minTokens: given.cache.min_tokens, intervals: given.cache.intervals } }),
     ...(typeof given.structured_output_max_retries === "number" && { outputRetries: given.structured_output_max_retries }),
     transfer: { agentName: given.agent_name ?? undefined, chain: given.transfer_chain ?? undefined, maxDepth: given.transfer_max_depth ?? undefined },
+    ...secondOptions(world),
   };
 }
 

@@ -43,8 +43,8 @@ const call = record("a tool call", { id: anything, name: anything, arguments: an
 const errorKinds = ["throttled", "network", "overflow", "auth", "content_filtered", "aborted", "none"];
 
 const modelCall = record("a model call", {
-  events: list(choice("the event", [], { text: anything, thinking: anything, tool_call: call, delay_ms: anything })),
-  stop: choice("the stop reason", ["stop", "tool_use", "length"]),
+  events: list(choice("the event", [], { text: anything, thinking: anything, tool_call: call, raw: anything, delay_ms: anything })),
+  stop: choice("the stop reason", ["stop", "tool_use", "length", "content_filter", "refusal"]),
   usage: record("usage", { input: anything, output: anything, cache_read: anything, cache_write: anything }),
   error: record("an error", { kind: choice("the error kind", errorKinds), message: anything }),
   no_terminal: anything,
@@ -52,7 +52,7 @@ const modelCall = record("a model call", {
 
 const behavior = record("a behaviour", {
   updates: anything, update_gap_ms: anything, delay_ms: anything, set_state: anything, forever: anything,
-  until_cancelled: anything, panic: anything, transfer_to: anything, error: anything, echo: anything, result: anything,
+  until_cancelled: anything, panic: anything, transfer_to: anything, error: anything, echo: anything, result: anything, ask: anything,
 });
 
 /** @type {Check} */
@@ -63,17 +63,33 @@ const decision = (value) =>
   })(value);
 
 const transform = choice("the transform", ["noop"], {
-  keep_last: record("the transform `keep_last`", { n: anything, only_on_overflow: anything }),
+  keep_last: record("the transform `keep_last`", { n: anything, only_on_overflow: anything, form: choice("the form", ["view", "messages", "report"]) }),
+  reduce: list(choice("the reducer", [], { prune_tool_results: anything, keep_last: anything, sliding_window: record("the reducer `sliding_window`", { tokens: anything, overflow_tokens: anything, anchor: anything }) })),
   prepend: anything,
   sliding_window: record("the transform `sliding_window`", { normal_budget: anything, overflow_budget: anything, anchor: anything }),
 });
 
-const queued = record("a queued message", { text: anything, at: trigger });
+const queued = record("a queued message", { text: anything, at: trigger, when: choice("the moment", ["immediate", "after_tool", "after_batch"]) });
 
 const queueMode = choice("the queue mode", ["all", "one_at_a_time"]);
 
+const approvalMode = choice("the approval mode", ["smart", "enabled", "bypassed"]);
+
+const approval = record("approval", { default: decision, by_call: map(decision) });
+
+const turnChoice = record("what holds for a turn", { stream_options: anything, active_tools: anything, system_prompt: anything, model: anything, newest: anything, budget: anything });
+
+/** @type {Check} */
+const tool = (value) =>
+  record("a tool", {
+    name: anything, schema: anything, requires_approval: anything, timeout_ms: anything, idempotent: anything, behavior, by_call: map(behavior),
+    agent: record("an agent", {
+      model: list(modelCall), by_call: map(list(modelCall)), tools: list(tool), own_approvals: anything, approval, approval_mode: approvalMode, budget: anything, stream_options: anything,
+    }),
+  })(value);
+
 const scenario = record("a scenario", {
-  name: anything, area: anything, why: anything, expect_note: anything, divergences: anything,
+  name: anything, format: choice("the format", /** @type {any} */ ([1, 2])), area: anything, why: anything, expect_note: anything, divergences: anything,
   driver: choice("the driver", ["loop", "agent"]),
   system_prompt: anything,
   mode: choice("the mode", ["prompt", "continue"]),
@@ -86,9 +102,11 @@ const scenario = record("a scenario", {
   prompt: anything,
   model: list(modelCall),
   fallback: list(list(modelCall)),
-  tools: list(record("a tool", { name: anything, schema: anything, requires_approval: anything, behavior, by_call: map(behavior) })),
+  tools: list(tool),
   steering: list(queued), follow_up: list(queued),
-  approval: record("approval", { default: decision, by_call: map(decision) }),
+  approval,
+  answers: list(record("an answer", { kind: choice("the kind", ["tool", "budget", "elicitation"]), call: anything, after_ms: anything, answer: anything })),
+  sleep_ms: anything,
   policies: list(
     record("a policy", {
       slot: choice("the policy slot", ["pre_turn", "pre_dispatch", "post_turn", "post_loop"]),
@@ -101,7 +119,7 @@ const scenario = record("a scenario", {
   ),
   transform, async_transform: transform,
   abort: record("abort", { at: trigger }),
-  then: list(choice("the step", ["continue", "reset"], { prompt: anything, steer: anything, follow_up: anything })),
+  then: list(choice("the step", ["continue", "reset", "clear_queues"], { run_options: turnChoice, prompt: anything, steer: anything, follow_up: anything })),
   panicking_subscriber: anything,
   structured_output: anything,
   options: record("the options", {
@@ -111,11 +129,13 @@ const scenario = record("a scenario", {
     }),
     steering_mode: queueMode, follow_up_mode: queueMode,
     tool_execution: choice("the tool execution", ["concurrent", "sequential"], { priority: anything, groups: anything }),
-    approval_mode: choice("the approval mode", ["smart", "enabled", "bypassed"]),
+    approval_mode: approvalMode,
     dynamic_system_prompts: anything, api_keys: anything, model_supports_tools: anything, agent_name: anything,
     transfer_chain: anything, transfer_max_depth: anything, session_state: anything, metrics: anything,
     cache: record("the cache option", { ttl_s: anything, min_tokens: anything, intervals: anything }),
-    structured_output_max_retries: anything,
+    structured_output_max_retries: anything, budget: anything, price: anything, estimates: anything, steering_when: anything,
+    stream_options: anything, run_options: turnChoice, prepare_turn: list((value) => (value === null ? undefined : turnChoice(value))),
+    hooks: anything, layers: anything, max_depth: anything, max_turns: anything, tool_timeout_ms: anything,
   }),
 });
 

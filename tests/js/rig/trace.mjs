@@ -11,6 +11,10 @@ export class Log {
   /** @type {any[]} */ transforms = [];
   /** @type {any[]} */ metrics = [];
   /** @type {any[]} */ outcomes = [];
+  /** @type {any[]} */ hooks = [];
+  /** @type {any[]} */ around = [];
+  /** @type {any[]} */ receipts = [];
+  /** Whether the trace is one of format 2. */ showsMore = false;
   #batch = 0;
   /** @type {Set<string>} */ #started = new Set();
 
@@ -27,7 +31,7 @@ export class Log {
       this.#started.clear();
     } else if (event.type === "tool_execution_start") this.#started.add(event.callId);
     else if (event.type === "turn_end" && withMetrics) this.#measure(event);
-    const shown = { type: event.type, ...show(event) };
+    const shown = this.showsMore ? shownMore(event) : { type: event.type, ...show(event) };
     const tool = shown.id === undefined ? {} : { group: this.#batch, lane: shown.id };
     this.events.push({ ...shown, ...tool, ...(t !== undefined && { t }) });
   }
@@ -43,9 +47,9 @@ export class Log {
   /** The whole trace. @param {{ name: string, divergences?: string[] }} scenario @param {readonly any[]} history */
   trace({ name, divergences = [] }, history) {
     const { events, model_calls, executions } = this;
-    const { approvals, policy_log, transforms, metrics, outcomes } = this;
-    const seen = Object.entries({ approvals, policy_log, transforms, metrics, outcomes }).filter(([, entries]) => entries.length > 0);
-    return { name, divergences, events, final_messages: history.map(shownMessage), model_calls, executions, ...Object.fromEntries(seen) };
+    const { approvals, policy_log, transforms, metrics, outcomes, hooks, around, receipts } = this;
+    const seen = Object.entries({ approvals, policy_log, transforms, metrics, outcomes, hooks, around, receipts }).filter(([, entries]) => entries.length > 0);
+    return { name, ...(this.showsMore && { format: 2 }), divergences, events, final_messages: history.map(shownMessage), model_calls, executions, ...Object.fromEntries(seen) };
   }
 }
 
@@ -55,6 +59,7 @@ export class Log {
  */
 const SHOWN = {
   agent_start: () => ({}),
+  run_resumed: () => ({}),
   turn_start: () => ({}),
   message_start: () => ({}),
   agent_end: ({ messages }) => ({ message_count: messages.length }),
@@ -84,6 +89,35 @@ const SHOWN = {
   subagent_event: ({ callId, path, event }) => ({ call: callId, path, event: event.type }),
   command_refused: ({ callId, reason }) => ({ call: callId ?? null, reason }),
 };
+
+/**
+ * What a trace of format 2 shows of an event beyond the others.
+ * @type {Record<string, (event: any) => any>}
+ */
+const MORE = {
+  agent_end: ({ stopReason, usage, turns, error }) => ({
+    stop_reason: stopReason, turns, usage: used(usage), ...(usage.own && { own_usage: used(usage.own) }), ...(error && { error: error.code }),
+  }),
+  run_resumed: ({ turnIndex, pendingApprovals, runningTools }) => ({
+    turn_index: turnIndex, pending: pendingApprovals.map((/** @type {any} */ { callId }) => callId), running: runningTools.map((/** @type {any} */ { callId }) => callId),
+  }),
+  message_end: ({ message }) => ({ usage: used(message.usage), ...(message.content.some((/** @type {any} */ { type }) => type === "raw") && { has_raw: true }) }),
+  tool_execution_end: ({ result }) => (result.cause ? { cause: result.cause } : {}),
+  tool_approval_requested: ({ path }) => ({ path: path ?? [] }),
+  tool_approval_resolved: ({ path, by }) => ({ path: path ?? [], by }),
+  question_asked: ({ budget }) => (budget ? { budget } : {}),
+  subagent_event: ({ event }) => (SHOWN[event.type] ? { inner: shownMore(event) } : {}),
+};
+
+/** @param {any} event @returns {any} */
+function shownMore(event) {
+  return { type: event.type, ...SHOWN[event.type](event), ...MORE[event.type]?.(event) };
+}
+
+/** @param {any} usage */
+function used({ input, output, total, estimated }) {
+  return { input, output, total, ...(estimated && { estimated }) };
+}
 
 /** @param {any} event */
 function toolCall(event) {

@@ -4,9 +4,10 @@
 
 import { Clock } from "./clock.mjs";
 import { listOf } from "./scenario.mjs";
+import { isSecond, subAgent, withMore } from "./second.mjs";
 import { Log, shownMessage, sorted, textOf } from "./trace.mjs";
 
-/** @typedef {{ abort(): void, steer?(text: string): void, followUp?(text: string): void }} Hands What the user can do. */
+/** @typedef {{ abort(): void, steer?(text: string, when?: string): void, followUp?(text: string): void }} Hands What the user can do. */
 
 /** The state that all scripted ports share. */
 export class World {
@@ -19,6 +20,15 @@ export class World {
    */
   queues = { steering: [], followUp: [] };
   modelCalls = 0;
+  /** @type {any} */ host;
+  /** @type {any} */ retry;
+  /** The agent of the scenario, if there is one. @type {any} */ agent;
+  /** The models of the scenario: the first one and its fallbacks. @type {any[]} */ models = [];
+  /** What models have left to say, by their ids, and for sub-agents by the ids of their runs. @type {Map<string, any[]>} */ scripts = new Map();
+  /** How many processes have ended in this world. */ lives = 0;
+  /** The answers that the person is about to give, and those that are given. @type {Set<number>} */ planned = new Set();
+  /** @type {Set<number>} */ answered = new Set();
+  /** The questions that the person has read. @type {Set<string>} */ asked = new Set();
   #fired = new Set();
   #transforms = 0;
 
@@ -35,6 +45,7 @@ export class World {
     this.scenario = scenario;
     this.engine = engine;
     this.onRun = onRun;
+    this.log.showsMore = isSecond(scenario);
     const { steering, follow_up, abort } = scenario;
     for (const { at } of [...listOf(steering), ...listOf(follow_up), ...listOf(abort)]) {
       if (at.ms !== undefined) this.clock.at(at.ms, () => this.fire(at));
@@ -53,14 +64,14 @@ export class World {
     this.#fired.add(point);
     const due = (/** @type {any} */ list) => listOf(list).filter(({ at }) => JSON.stringify(sorted(at)) === point);
     const { steering, follow_up, abort } = this.scenario;
-    for (const { text } of due(steering)) this.steer(text);
+    for (const { text, when } of due(steering)) this.steer(text, when ?? undefined);
     for (const { text } of due(follow_up)) this.followUp(text);
     if (due(abort).length > 0) this.hands?.abort();
   }
 
-  /** @param {string} text */
-  steer(text) {
-    if (this.hands?.steer) this.hands.steer(text);
+  /** @param {string} text @param {string} [when] */
+  steer(text, when) {
+    if (this.hands?.steer) this.hands.steer(text, when);
     else this.queues.steering.push(text);
   }
 
@@ -72,25 +83,28 @@ export class World {
 
   // ---- the model
 
-  /** A model that answers its n-th call with the n-th item of a script. @param {string} id @param {any[]} script */
-  model(id, script) {
-    const left = [...script];
+  /** A model that answers its n-th call with the n-th item of a script. @param {string} id @param {any[]} script @param {string} [place] where the rest of it is kept */
+  model(id, script, place = id) {
+    if (!this.scripts.has(place)) this.scripts.set(place, [...script]);
+    const left = /** @type {any[]} */ (this.scripts.get(place));
     const { model_supports_tools: supportsTools = true } = this.scenario.options ?? {};
-    return this.engine.custom(
+    return withMore(this, this.engine.custom(
       id,
-      (/** @type {any} */ request, /** @type {any} */ { signal }) => {
+      (/** @type {any} */ request, /** @type {any} */ { signal, runId }) => {
         const n = ++this.modelCalls;
-        const { model, systemPrompt, messages, tools, apiKey } = request;
+        const { model, systemPrompt, messages, tools, apiKey, options } = request;
         // No tape has keys. This one opens nothing.
         if (apiKey !== undefined) this.note({ key: apiKey });
         this.log.model_calls.push({
           n, t: this.t, model, system_prompt: systemPrompt, messages: messages.map(shownMessage),
           tools: tools.map((/** @type {any} */ tool) => tool.name), ...(apiKey !== undefined && { api_key: apiKey }),
+          ...(this.log.showsMore && runId.includes("/") && { path: runId.split("/").slice(1) }),
+          ...(this.log.showsMore && Object.keys(options).length > 0 && { options }),
         });
         return this.#speak(n, left.shift(), signal);
       },
       { provider: "scripted", supportsTools: supportsTools !== false },
-    );
+    ));
   }
 
   /** @param {number} n @param {any} call @param {AbortSignal} signal */
@@ -111,10 +125,11 @@ export class World {
   // ---- the tools
 
   /** @param {any} given @param {Record<string, number>} priorities */
-  tool({ name, schema, requires_approval: requiresApproval, behavior = {}, by_call: byCall = {} }, priorities) {
+  tool({ name, schema, requires_approval: requiresApproval, timeout_ms: timeoutMs, idempotent, behavior = {}, by_call: byCall = {}, agent }, priorities) {
+    if (agent) return subAgent(this, name, agent);
     return {
       name, description: "scripted", parameters: schema ?? { type: "object" },
-      requiresApproval: requiresApproval === true, priority: priorities[name] ?? 0,
+      requiresApproval: requiresApproval === true, priority: priorities[name] ?? 0, ...(timeoutMs && { timeoutMs }), ...(idempotent && { idempotent }),
       execute: (/** @type {any} */ args, /** @type {any} */ context) => inOneGo(this.#execute(name, byCall?.[context.callId] ?? behavior ?? {}, args, context)),
     };
   }
@@ -131,7 +146,7 @@ export class World {
   }
 
   /** @param {any} behavior @param {any} args @param {any} context @returns {Generator<Promise<any>, any>} */
-  *#behave(behavior, args, { signal, update, state }) {
+  *#behave(behavior, args, { signal, update, state, ask }) {
     const { clock } = this;
     for (const [n, text] of (behavior.updates ?? []).entries()) {
       if (n > 0 && behavior.update_gap_ms > 0) yield clock.pause(behavior.update_gap_ms, signal);
@@ -139,6 +154,11 @@ export class World {
     }
     if (behavior.delay_ms > 0) yield clock.pause(behavior.delay_ms, signal);
     for (const [key, value] of Object.entries(behavior.set_state ?? {})) state.set(key, value);
+    if (typeof behavior.ask === "string") {
+      let answer;
+      yield ask({ message: behavior.ask }).then((/** @type {any} */ given) => (answer = given));
+      return JSON.stringify(answer);
+    }
     if (behavior.forever) yield forever();
     if (behavior.until_cancelled) {
       yield cancelled(signal);
@@ -153,14 +173,16 @@ export class World {
 
   // ---- the user
 
-  approveTool = (/** @type {any} */ { callId, toolName, arguments: args, requiresApproval }) => {
+  approveTool = (/** @type {any} */ call) => this.approve(this.scenario.approval, call);
+
+  /** @param {any} given @param {any} call @returns {any} */
+  approve({ default: usual, by_call: byCall }, { callId, toolName, arguments: args, requiresApproval }) {
     this.log.approvals.push({ id: callId, name: toolName, arguments: args, requires_approval: requiresApproval });
     this.fire({ approval: callId });
-    const { default: usual, by_call: byCall } = this.scenario.approval;
     const decision = byCall?.[callId] ?? usual ?? "approve";
     if (decision.panic_sync !== undefined) throw new Error(decision.panic_sync);
     return inOneGo(this.#decide(decision));
-  };
+  }
 
   /** @param {any} decision @returns {Generator<Promise<any>, any>} */
   *#decide(decision) {
@@ -223,10 +245,12 @@ export class World {
 
   /** A context transformer. @param {any} given @param {"sync" | "async"} kind */
   transform(given, kind) {
+    const reducer = given?.reduce && reduction(/** @type {any} */ (this.engine), given.reduce);
     return (/** @type {readonly any[]} */ messages, /** @type {boolean} */ overflow, /** @type {{ cachedMessages: number }} */ { cachedMessages }) => {
       if (kind === "sync") this.fire({ transform: ++this.#transforms });
-      const answer = transformed(given, messages, overflow, cachedMessages);
-      this.log.transforms.push({ kind, overflow, before: messages.length, after: (answer?.messages ?? messages).length });
+      const answer = reducer ? reducer(messages, overflow) : transformed(given, messages, overflow, cachedMessages);
+      const left = Array.isArray(answer) ? answer : answer?.messages;
+      this.log.transforms.push({ kind, overflow, before: messages.length, after: (left ?? messages).length });
       return answer;
     };
   }
@@ -236,7 +260,8 @@ export class World {
 export const SLOTS = { pre_turn: "preTurn", pre_dispatch: "preDispatch", post_turn: "postTurn", post_loop: "postLoop" };
 
 /** The events of one block of an answer. @param {any} item @param {number} contentIndex */
-function* block({ text, thinking, tool_call: call }, contentIndex) {
+function* block({ text, thinking, tool_call: call, raw }, contentIndex) {
+  if (raw !== undefined) return yield { type: "raw", contentIndex, data: raw };
   const kind = text !== undefined ? "text" : "thinking";
   if (!call) {
     yield { type: `${kind}_start`, contentIndex };
@@ -304,10 +329,22 @@ function judge(verdict) {
   return verdict;
 }
 
-/** @param {any} given @param {readonly any[]} messages @param {boolean} overflow @param {number} cached */
+/** The reducers of the package. @param {any} engine @param {any[]} list */
+function reduction({ reduce, pruneToolResults, keepLast, slidingWindow }, list) {
+  return reduce(list.map(({ prune_tool_results: prune, keep_last: keep, sliding_window: window }) => {
+    if (prune !== undefined) return pruneToolResults({ keepLast: prune });
+    if (keep !== undefined) return keepLast(keep);
+    return slidingWindow({ tokens: window.tokens, overflowTokens: window.overflow_tokens, anchor: window.anchor });
+  }));
+}
+
+/** @param {any} given @param {readonly any[]} messages @param {boolean} overflow @param {number} cached @returns {any} */
 function transformed({ keep_last: keep, prepend, sliding_window: window }, messages, overflow, cached) {
   if (keep) {
-    if (messages.length <= keep.n || (keep.only_on_overflow && !overflow)) return;
+    const { n, form = "report" } = keep;
+    if ((form === "report" && messages.length <= n) || (keep.only_on_overflow && !overflow)) return;
+    const left = messages.slice(Math.max(0, messages.length - n));
+    if (form !== "report") return form === "view" ? left : { messages: left };
     return shortened(messages, 0, messages.length - keep.n);
   }
   if (prepend !== undefined) {

@@ -12,8 +12,6 @@ export class Records {
     /** The names in the order in which steps were called, for engines that count. @type {string[]} */
     this.calls = [];
     this.attempts = new Map();
-    /** Decisions, by the name of the wait. @type {Map<string, any>} */
-    this.decisions = new Map();
   }
 
   store(name, record) {
@@ -28,7 +26,7 @@ export class Records {
 
 /**
  * A life. `pause(name, where)` waits as long as the schedule says; `kill(name, where)` says whether the life ends there, where
- * `where` is "begin", "end" (of the work, before it is stored) or "wait".
+ * `where` is "begin", "end" (of the work, before it is stored), "wait" or "sleep".
  */
 export class Life {
   constructor(records, { mode = "name", pause = async () => {}, kill = () => false, waits = false, decide = async () => undefined } = {}) {
@@ -52,7 +50,7 @@ export class Life {
     const isOrdered = this.mode === "single" || this.mode === "per call";
     return {
       step: (name, work, effect) => this.step(name, work, effect),
-      ...(this.waits && { wait: (name, request) => this.wait(name, request) }),
+      ...(this.waits && { wait: (name, request) => this.wait(name, request), sleep: (_ms, _signal, name) => this.sleep(name) }),
       ...(isOrdered && { steps: { ordered: true } }),
     };
   }
@@ -61,12 +59,7 @@ export class Life {
     if (this.isOver) return new Promise(() => {});
     if (new TextEncoder().encode(name).length > 200) throw new Error(`the name ${name} is too long`);
     JSON.stringify(effect);
-    const at = this.called++;
-    const expected = this.records.calls[at];
-    if (this.mode === "order" || this.mode === "single") {
-      if (expected !== undefined && expected !== name) throw new Error(`the step ${expected} was recorded when ${name} was called`);
-      this.records.calls[at] = name;
-    }
+    this.#called(name);
     if (this.records.byName.has(name)) return this.#again(name);
     if (this.mode === "per call" && this.target !== name) {
       this.found.push(name);
@@ -74,6 +67,15 @@ export class Life {
     }
     await this.pause(name, "queue");
     return this.#live(name, work);
+  }
+
+  /** An engine that counts finds what is called by its place. */
+  #called(name) {
+    const at = this.called++;
+    if (this.mode !== "order" && this.mode !== "single") return;
+    const expected = this.records.calls[at];
+    if (expected !== undefined && expected !== name) throw new Error(`the step ${expected} was recorded when ${name} was called`);
+    this.records.calls[at] = name;
   }
 
   async #again(name) {
@@ -99,6 +101,11 @@ export class Life {
     if (this.isOver) return new Promise(() => {});
     this.records.store(name, record);
     if (this.target === name) return this.die();
+    return this.#given(name, record);
+  }
+
+  /** Gives back what was stored just now. */
+  async #given(name, record) {
     if (this.mode === "single") {
       // What was stored before comes first, and then one result at a time, in the order in which they were stored.
       const before = this.turn;
@@ -112,15 +119,25 @@ export class Life {
   }
 
   /** Waits for a decision, which the engine keeps. */
-  async wait(name, request) {
-    if (this.isOver || this.kill(name, "wait")) return this.die();
-    const { decisions } = this.records;
-    if (!decisions.has(name)) {
-      const decision = await this.decide(name, request);
-      if (this.isOver) return new Promise(() => {});
-      decisions.set(name, decision);
-    } else await this.pause(name, "replay");
-    return decisions.get(name);
+  wait(name, request) {
+    return this.#outside(name, "wait", () => this.decide(name, request));
+  }
+
+  /** Sleeps, which the engine keeps too. */
+  sleep(name) {
+    return this.#outside(name, "sleep", async () => (await this.pause(name, "sleep"), null));
+  }
+
+  /** What is no step and takes as long as others want. */
+  async #outside(name, where, come) {
+    if (this.isOver) return new Promise(() => {});
+    this.#called(name);
+    if (this.records.byName.has(name)) return this.#again(name);
+    if (this.kill(name, where)) return this.die();
+    const value = await come();
+    if (this.isOver) return new Promise(() => {});
+    this.records.store(name, value);
+    return this.#given(name, value);
   }
 
   /** @returns {Promise<never>} */

@@ -48,7 +48,7 @@ export class World {
     Object.assign(this, {
       failures: has("failures", 3), fallback: has("fallback", 5), approvals: has("approvals", 2), approver: has("approver", 4),
       hooks: has("hooks", 4), transform: has("transform", 4), queue: has("queue", 4), children: has("children", 2), narrow: has("narrow", 4),
-      steering: features?.steering ?? false, aborts: features?.aborts ?? false, prefix: has("prefix", 3), summary: has("summary", 6), wait: features?.wait ?? false,
+      steering: features?.steering ?? false, aborts: features?.aborts ?? false, prefix: has("prefix", 3), summary: has("summary", 6), wait: has("wait", 3),
     });
     this.turns = Array.from({ length: 2 + roll(2) }, () => Array.from({ length: 1 + roll(3) }, () => ["pay", "look", "slow", this.children ? "research" : "look"][roll(4)]));
     /** How often each call began, over all lives. */
@@ -58,6 +58,15 @@ export class World {
     this.time = 1_000_000;
     this.letters = this.steering ? [3 + roll(8), 8 + roll(12)] : [];
     this.abortAt = this.aborts ? 2 + roll(14) : Infinity;
+  }
+
+  /** What the engine waits for itself. */
+  outside() {
+    const decide = async (/** @type {string} */ name) => {
+      await this.pause(400);
+      return name.endsWith("1") ? "reject" : "approve";
+    };
+    return { waits: this.wait, decide };
   }
 
   now() {
@@ -123,7 +132,7 @@ export class World {
     const agent = this.agent(life.host);
     const recorder = record?.(agent);
     const events = [];
-    agent.subscribe((event) => events.push(structuredClone(event)), { keep: true });
+    agent.subscribe((event) => isPiece(event) || events.push(JSON.stringify(event)), { keep: true });
     const run = agent.prompt("Go on.", { runId: `run-${this.seed}` });
     const people = this.people(agent, run, life);
     if (isQuiet) quiet(life);
@@ -143,8 +152,8 @@ export class World {
       await this.pause(60);
       await new Promise((go) => setImmediate(go));
       if (over || life.isOver) return;
-      if (run.replaying) continue;
-      for (const { id, callId } of agent.pendingApprovals) {
+      if (run.replaying || (this.wait && this.letters.length === 0 && this.abortAt === Infinity)) continue;
+      for (const { id, callId } of this.wait ? [] : agent.pendingApprovals) {
         if (decided.has(id)) continue;
         decided.add(id);
         agent.resolveTool(callId, callId.endsWith("1") ? "reject" : "approve");
@@ -164,13 +173,12 @@ export const saying = (messages) => JSON.parse(messages).map(({ timestamp: _, ..
 
 const PIECES = new Set(["message_update", "tool_execution_update"]);
 const isPiece = (event) => PIECES.has(event.type === "subagent_event" ? event.event.type : event.type);
-export const whole = (events) => events.filter((event) => !isPiece(event));
 
 /**
  * Lives a world under a schedule: up to `kills` lives end early. Then the journal is lived again, and must give the same.
  * Returns how often it was killed.
  */
-export async function survive(seed, { mode = "name", kills = 4, features } = {}) {
+export async function survive(seed, { mode = "name", kills = 1 + (seed % 4), features } = {}) {
   const world = new World(seed, features);
   const chance = dice(seed * 7 + 3);
   const records = new Records();
@@ -181,7 +189,7 @@ export async function survive(seed, { mode = "name", kills = 4, features } = {})
     assert.ok(lives.length < 60, "it never ends");
     const kill = (name, where) => left > 0 && chance(9) === 0 && (left--, (killed = where === "end" ? name : undefined), true);
     let killed;
-    const life = new Life(records, { mode, kill, pause: (name, where) => world.pause(where === "replay" || where === "store" ? 60 : 20) });
+    const life = new Life(records, { ...world.outside(), mode, kill, pause: (name, where) => world.pause(where === "replay" || where === "store" ? 60 : 20) });
     const lived = await world.live(life);
     lives.push(lived);
     if (lived.result?.error?.phase === "step") throw lived.result.error;
@@ -196,18 +204,20 @@ export async function survive(seed, { mode = "name", kills = 4, features } = {})
     assert.deepEqual(said(lived), said(final.slice(0, lived.length)), "what a life has said stays");
   }
   for (const [call, times] of world.begins) if (!call.startsWith("look")) assert.equal(times, 1, `${call} began more than once`);
-  const again = new Life(records, { mode, pause: (name, where) => world.pause(where === "replay" ? 200 : 20) });
+  const again = new Life(records, { ...world.outside(), mode, pause: (name, where) => world.pause(where === "replay" ? 200 : 20) });
   const replayed = await world.live(again);
   assert.deepEqual(again.began, [], "nothing runs again");
   assert.deepEqual(JSON.parse(replayed.messages), JSON.parse(last.messages), "the same history");
-  // An answer of a sub-agent that was cut before it was stored has what had arrived, and the time of its cut: no record holds them.
-  const cut = (key, value) => (value?.role === "assistant" && value.stopReason === "aborted" ? { ...value, timestamp: 0, content: [], usage: undefined } : value);
-  const timeless = (event) => (event.type === "subagent_event" ? JSON.parse(JSON.stringify(event), cut) : event);
-  const [first, second] = [last, replayed].map(({ events }) => whole(events).map(timeless));
+  // An answer of a sub-agent that was cut has the time at which it was, by the clock of its process. If a letter cut it, after a
+  // tool beside it, what had arrived of it is in no record.
+  const timeless = (key, value) => (value?.role === "assistant" && value.stopReason === "aborted" ? { ...value, timestamp: 0 } : value);
+  const told = (event) => !(world.steering && event.type === "subagent_event");
+  const isSame = last.events.join() === replayed.events.join();
+  const [first, second] = isSame ? [[], []] : [last, replayed].map(({ events }) => events.map((event) => JSON.parse(event)).filter(told).map((event) => (event.type === "subagent_event" ? JSON.parse(JSON.stringify(event), timeless) : event)));
   const at = first.findIndex((event, i) => !isDeepStrictEqual(event, second[i]));
   const near = (events) => events.slice(Math.max(at - 3, 0), at + 3).map(({ type, at, callId = "", event }) => `${type} ${event?.type ?? ""} ${event?.callId ?? callId} ${at ?? event?.at}`);
   assert.deepEqual(at < 0 ? [] : near(second), at < 0 ? [] : near(first), `the same events, at ${at} of seed ${seed}`);
-  assert.equal(at, -1);
+  if (at >= 0) assert.deepEqual(second[at], first[at], `event ${at} of seed ${seed}`);
   assert.equal(second.length, first.length);
   return { kills: lives.length - 1, lives, world, records };
 }

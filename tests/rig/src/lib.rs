@@ -13,5 +13,6 @@ pub mod random;
 pub mod replay;
 pub mod scenario;
 pub mod schema;
+mod second;
 pub mod sim;
 pub mod trace;

@@ -20,11 +20,11 @@ use turnwheel::tool::AgentTool;
 
 use crate::clock::{BEGINNING, Hang};
 use crate::ports::{
-    Route, RunHandle, ScriptedApprover, ScriptedModel, ScriptedPolicy, ScriptedTool, ScriptedTransform,
-    World, message, raw,
+    Route, RunHandle, Script, ScriptedApprover, ScriptedModel, ScriptedPolicy, ScriptedTool,
+    ScriptedTransform, World, message, raw,
 };
 use crate::scenario::{self, Driver, FailureKind, Mode, Scenario, Slot, Then, ToolExecution, Trigger};
-use crate::{schema, trace};
+use crate::{schema, second, trace};
 
 /// Reads a scenario.
 ///
@@ -81,6 +81,7 @@ fn play_in(world: Rc<World>) -> Value {
     };
     // Ports and alarms hold the world, so it is only freed without its handles and alarms.
     world.handle.take();
+    world.models.take();
     world.clock.clear();
     world.log.take().trace(&scenario.name, &scenario.divergences, &history)
 }
@@ -112,6 +113,8 @@ fn play_loop(world: &Rc<World>) -> Vec<AgentMessage> {
         Some(recorder) => stream.recorded(recorder),
         None => stream,
     });
+    let stream = stream
+        .and_then(|stream| second::with_run_options(world, stream, scenario.options.run_options.as_ref()));
     match stream {
         Ok(mut stream) => {
             *world.handle.borrow_mut() = Some(RunHandle::Run(stream.inbox(), cancel));
@@ -147,6 +150,7 @@ fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
     }
     world.fire(&Trigger::BeforeStart);
     let mut runs = 0;
+    let options = RefCell::new(scenario.options.run_options.clone());
     let mut run = |texts: Option<&[String]>, call: &str| {
         runs += 1;
         let cancel = CancelToken::new();
@@ -154,6 +158,8 @@ fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
             Some(texts) => agent.prompt(prompts(texts), context(runs), cancel),
             None => agent.continue_run(context(runs), cancel),
         };
+        let stream =
+            stream.and_then(|stream| second::with_run_options(world, stream, options.borrow().as_ref()));
         match stream {
             Ok(mut stream) => {
                 watch(world, &mut stream, |_, _| {});
@@ -188,6 +194,11 @@ fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
         match step {
             Then::Prompt(prompt) => run(Some(prompt.list()), "prompt"),
             Then::Continue => run(None, "continue"),
+            Then::RunOptions(given) => *options.borrow_mut() = Some(given.clone()),
+            Then::ClearQueues => {
+                agent.clear_queues();
+                did(world, json!({ "call": "clear_queues" }));
+            }
             Then::Steer(text) => {
                 world.steer(text);
                 did(world, json!({ "call": "steer" }));
@@ -209,9 +220,10 @@ fn play_agent(world: &Rc<World>) -> Vec<AgentMessage> {
 fn watch(world: &Rc<World>, stream: &mut AgentStream, each: impl Fn(&Rc<World>, &AgentEvent)) {
     // Every event is awaited separately, with a waker of its own.
     loop {
-        match world.clock.run(stream.next()) {
-            Ok(Some(event)) => each(world, &event),
-            Ok(None) => return,
+        match world.clock.run(second::next_of_life(world, stream)) {
+            Ok(Some(Some(event))) => each(world, &event),
+            Ok(Some(None)) => return,
+            Ok(None) => second::go_on(world, stream, || config(world)),
             Err(Hang) => {
                 world.note(&json!({ "hangs": true }));
                 return world.log.borrow_mut().events.push(json!({ "type": "oracle_hang" }));
@@ -221,6 +233,7 @@ fn watch(world: &Rc<World>, stream: &mut AgentStream, each: impl Fn(&Rc<World>, 
 }
 
 fn write_down(world: &Rc<World>, event: &AgentEvent, with_time: bool) {
+    second::answer(world, event);
     let t = with_time.then(|| world.clock.elapsed() / 10 * 10);
     world.log.borrow_mut().event(event, t, world.scenario.options.metrics);
 }
@@ -277,8 +290,9 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
     for (at, calls) in scenario.fallback.iter().enumerate() {
         models.push(model(world, &format!("fallback-{}", at + 1), calls));
     }
+    *world.models.borrow_mut() = models.clone();
     config.set_models(models);
-    set_tools(world, &mut config);
+    config.offer_tools(tools(world, &world.scenario.tools));
     set_policies(world, &mut config);
     if let Some(given) = &scenario.approval {
         config.set_approver(Rc::new(ScriptedApprover { world: world.clone(), given: given.clone() }));
@@ -290,8 +304,7 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
         config.set_message_provider(world.clone());
     }
     if let Some(given) = &scenario.async_transform {
-        let transform = ScriptedTransform { world: world.clone(), given: given.clone() };
-        config.ports.transformer = Some(Rc::new(transform));
+        config.ports.transformer = Some(Rc::new(ScriptedTransform::new(world, given)));
     }
     let rules = &mut config.rules;
     rules.system_prompt = scenario.system_prompt.as_str().into();
@@ -299,7 +312,8 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
     rules.include_requests = true;
     rules.retry = retry(options.retry.clone().unwrap_or_default());
     rules.approval.mode = match (options.approval_mode, &scenario.approval) {
-        // Without an approver nobody is asked.
+        // Without an approver nobody is asked; in format 2, a person is.
+        (mode, None) if scenario.shows_more() => second::approval_mode(mode),
         (_, None) | (Some(scenario::ApprovalMode::Bypassed), _) => ApprovalMode::Bypassed,
         (Some(scenario::ApprovalMode::Enabled), _) => ApprovalMode::Enabled,
         _ => ApprovalMode::Smart,
@@ -321,8 +335,7 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
         }
     };
     if let Some(given) = &scenario.transform {
-        let transform = ScriptedTransform { world: world.clone(), given: given.clone() };
-        rules.transformers.push(Rc::new(transform));
+        rules.transformers.push(Rc::new(ScriptedTransform::new(world, given)));
     }
     if !options.dynamic_system_prompts.is_empty() {
         let world = world.clone();
@@ -346,37 +359,38 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
         prefix: world.cached.clone(),
         ..CacheHints::new(hints.ttl_s * 1000, hints.min_tokens, hints.intervals)
     });
+    second::configure(world, &mut config);
     config
 }
 
 fn model(world: &Rc<World>, id: &str, calls: &[scenario::ModelCall]) -> Model {
-    let calls = RefCell::new(calls.iter().cloned().collect());
     Model {
         provider: "scripted".into(),
         id: id.into(),
         supports_tools: world.scenario.options.model_supports_tools.unwrap_or(true),
         context_window: None,
         number: 0,
-        stream_fn: Rc::new(ScriptedModel { world: world.clone(), calls }),
+        stream_fn: Rc::new(ScriptedModel {
+            world: world.clone(),
+            script: Script::Own(id.to_owned(), calls.to_vec()),
+        }),
     }
 }
 
 /// The loop itself accepts any tools; only the public API refuses two with one name.
-fn set_tools(world: &Rc<World>, config: &mut AgentLoopConfig) {
+pub(crate) fn tools(world: &Rc<World>, given: &[scenario::Tool]) -> Vec<Rc<dyn AgentTool>> {
     let priorities = match &world.scenario.options.tool_execution {
         Some(ToolExecution::Priority(priorities)) => priorities.clone(),
         _ => Default::default(),
     };
-    let tools: Vec<Rc<dyn AgentTool>> = world
-        .scenario
-        .tools
-        .iter()
-        .map(|given| {
-            let priority = priorities.get(&given.name).copied().unwrap_or(0);
-            Rc::new(ScriptedTool::new(world, given, priority)) as Rc<dyn AgentTool>
-        })
-        .collect();
-    config.offer_tools(tools);
+    let tool = |given: &scenario::Tool| -> Rc<dyn AgentTool> {
+        if let Some(child) = &given.agent {
+            return second::sub_agent(world, &given.name, child);
+        }
+        let priority = priorities.get(&given.name).copied().unwrap_or(0);
+        Rc::new(ScriptedTool::new(world, given, priority))
+    };
+    given.iter().map(tool).collect()
 }
 
 fn set_policies(world: &Rc<World>, config: &mut AgentLoopConfig) {
@@ -419,7 +433,7 @@ impl RetryStrategy for Only {
     }
 }
 
-fn retry(given: scenario::Retry) -> Rc<dyn RetryStrategy> {
+pub(crate) fn retry(given: scenario::Retry) -> Rc<dyn RetryStrategy> {
     if !given.only.is_empty() {
         return Rc::new(Only(given));
     }

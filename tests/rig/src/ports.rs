@@ -2,7 +2,7 @@
 //! what the scenario says and records what it saw.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 use turnwheel::agent::Agent;
 use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
-use turnwheel::context::SlidingWindow;
+use turnwheel::config::{Model, SteeringTime};
+use turnwheel::context::{KeepLast, PruneToolResults, Reducers, SlidingWindow};
 use turnwheel::driver::Inbox;
 use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::CompactionReport;
-use turnwheel::json::RawJson;
-use turnwheel::machine::{AgentCommand, Letter};
+use turnwheel::json::{RawJson, ToJson};
+use turnwheel::machine::{AgentCommand, Letter, Receipt};
 use turnwheel::message::{
     AgentMessage, AssistantMessage, ContentBlock, CustomMessage, MessageStopReason, ToolCallBlock,
     ToolResultMessage, Usage,
@@ -29,14 +30,17 @@ use turnwheel::policy::{
 use turnwheel::ports::{
     AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, KeySource, MessageProvider, StreamFn,
 };
+use turnwheel::price::Price;
 use turnwheel::stream::{AssistantMessageEvent, ModelRequest};
 use turnwheel::tape::Recorder;
 use turnwheel::tool::{
-    AgentTool, AgentToolResult, ApprovalNeed, ToolContext, ToolOutcome, ToolSpec, Transfer,
+    AgentTool, AgentToolResult, ApprovalNeed, Ask, ToolContext, ToolOutcome, ToolSpec, Transfer,
 };
 
 use crate::clock::Clock;
-use crate::scenario::{self, Behavior, Decision, FailureKind, Item, ModelCall, Scenario, Trigger, When};
+use crate::scenario::{
+    self, Behavior, Decision, FailureKind, Form, Item, ModelCall, Scenario, Trigger, When,
+};
 use crate::trace::{self, Log};
 
 /// How queued messages reach the run.
@@ -54,8 +58,8 @@ impl Route {
     /// agent gets messages posted.
     pub fn natural(scenario: &Scenario) -> Self {
         match scenario.driver {
-            scenario::Driver::Loop => Route::Provider,
-            scenario::Driver::Agent => Route::Inbox,
+            scenario::Driver::Loop if !scenario.is_posted() => Route::Provider,
+            _ => Route::Inbox,
         }
     }
 }
@@ -71,7 +75,18 @@ pub enum RunHandle {
 pub struct World {
     pub clock: Clock,
     pub scenario: Rc<Scenario>,
-    pub log: RefCell<Log>,
+    pub log: Rc<RefCell<Log>>,
+    /// How many processes have ended in this world.
+    pub lives: Cell<u32>,
+    /// The answers that the person is about to give, and those that are given.
+    pub planned: RefCell<BTreeSet<usize>>,
+    pub answered: RefCell<BTreeSet<usize>>,
+    /// The questions that the person has read.
+    pub asked: RefCell<BTreeSet<String>>,
+    /// What models have left to say, by their ids, and for sub-agents by the ids of their runs.
+    pub scripts: RefCell<BTreeMap<String, VecDeque<ModelCall>>>,
+    /// The models of the scenario: the first one and its fallbacks.
+    pub models: RefCell<Vec<Model>>,
     pub handle: RefCell<Option<RunHandle>>,
     pub route: Route,
     /// How many messages the provider has cached.
@@ -93,11 +108,19 @@ impl World {
     }
 
     pub fn recorded(scenario: Rc<Scenario>, route: Route, recorder: Option<Recorder>) -> Rc<Self> {
+        let mut log = Log::default();
+        log.shows_more = scenario.shows_more();
         Rc::new(World {
             recorder,
             clock: Clock::default(),
             scenario,
-            log: RefCell::default(),
+            log: Rc::new(RefCell::new(log)),
+            lives: Cell::default(),
+            planned: RefCell::default(),
+            answered: RefCell::default(),
+            asked: RefCell::default(),
+            scripts: RefCell::default(),
+            models: RefCell::default(),
             handle: RefCell::default(),
             route,
             cached: Rc::default(),
@@ -116,7 +139,10 @@ impl World {
             return;
         }
         for queued in self.scenario.steering.iter().filter(|queued| queued.at == *trigger) {
-            self.steer(&queued.text);
+            match queued.when.as_deref().and_then(SteeringTime::of_word) {
+                None => self.steer(&queued.text),
+                Some(when) => self.steer_when(&queued.text, when),
+            }
         }
         for queued in self.scenario.follow_up.iter().filter(|queued| queued.at == *trigger) {
             self.follow_up(&queued.text);
@@ -155,6 +181,35 @@ impl World {
         self.queue(text, 1, AgentCommand::FollowUp);
     }
 
+    fn steer_when(&self, text: &str, when: SteeringTime) {
+        let message = AgentMessage::user(text);
+        match &*self.handle.borrow() {
+            Some(RunHandle::Run(inbox, _)) => {
+                let letter = Letter { when: Some(when), ..Letter::new(message, 0) };
+                inbox.post(AgentCommand::Steer(letter));
+            }
+            Some(RunHandle::Agent(agent)) => {
+                agent.post_steering(message, Some(when), self.receipt(text));
+            }
+            None => {}
+        }
+    }
+
+    /// Writes down what became of a message.
+    fn receipt(&self, text: &str) -> Box<dyn FnOnce(Receipt)> {
+        let (log, text) = (self.log.clone(), text.to_owned());
+        Box::new(move |receipt| {
+            let entry = match receipt {
+                Receipt::Delivered { turn_index } => json!({ "text": text, "turn_index": turn_index }),
+                Receipt::Cleared => json!({ "text": text, "not_read": true }),
+            };
+            let mut log = log.borrow_mut();
+            if log.shows_more {
+                log.receipts.push(entry);
+            }
+        })
+    }
+
     fn queue(&self, text: &str, queue: usize, command: fn(Letter) -> AgentCommand) {
         let message = AgentMessage::user(text);
         if self.route == Route::Provider {
@@ -162,8 +217,10 @@ impl World {
         }
         match &*self.handle.borrow() {
             Some(RunHandle::Run(inbox, _)) => inbox.post(command(Letter::new(message, 0))),
-            Some(RunHandle::Agent(agent)) if queue == 0 => drop(agent.steer(message)),
-            Some(RunHandle::Agent(agent)) => drop(agent.follow_up(message)),
+            Some(RunHandle::Agent(agent)) if queue == 0 => {
+                agent.post_steering(message, None, self.receipt(text));
+            }
+            Some(RunHandle::Agent(agent)) => agent.post_follow_up(message, self.receipt(text)),
             None => {}
         }
     }
@@ -175,7 +232,7 @@ impl World {
         }
     }
 
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.clock.elapsed() / 10 * 10
     }
 
@@ -251,7 +308,30 @@ pub fn message(given: &scenario::Message, tool_names: &mut Vec<(String, String)>
 
 pub struct ScriptedModel {
     pub world: Rc<World>,
-    pub calls: RefCell<VecDeque<ModelCall>>,
+    pub script: Script,
+}
+
+/// Where a model takes its answers from.
+pub enum Script {
+    /// From one list, under the name of the model.
+    Own(String, Vec<ModelCall>),
+    /// From the list of the run that asks.
+    OfChild(Rc<scenario::Child>),
+}
+
+impl ScriptedModel {
+    fn next(&self, run_id: &str) -> Option<ModelCall> {
+        let (name, script) = match &self.script {
+            Script::Own(name, calls) => (name.as_str(), calls),
+            Script::OfChild(child) => {
+                let call_id = run_id.rsplit('/').next().unwrap_or_default();
+                (run_id, child.by_call.get(call_id).unwrap_or(&child.model))
+            }
+        };
+        let mut scripts = self.world.scripts.borrow_mut();
+        let left = scripts.entry(name.to_owned()).or_insert_with(|| script.iter().cloned().collect());
+        left.pop_front()
+    }
 }
 
 /// One action of a scripted model.
@@ -265,7 +345,7 @@ impl StreamFn for ScriptedModel {
     fn stream(
         &self,
         request: ModelRequest,
-        _: &AgentRunContext,
+        context: &AgentRunContext,
         cancel: CancelToken,
     ) -> LocalBoxStream<'static, AssistantMessageEvent> {
         let world = self.world.clone();
@@ -285,8 +365,18 @@ impl StreamFn for ScriptedModel {
             world.note(&json!({ "key": **key }));
             seen["api_key"] = (**key).into();
         }
+        if world.scenario.shows_more() {
+            let path: Vec<&str> = context.run_id.split('/').skip(1).collect();
+            if !path.is_empty() {
+                seen["path"] = path.into();
+            }
+            let options = trace::value_of(&request.options.to_raw());
+            if options.as_object().is_some_and(|options| !options.is_empty()) {
+                seen["options"] = options;
+            }
+        }
         world.log.borrow_mut().model_calls.push(seen);
-        let steps = steps(n, self.calls.borrow_mut().pop_front());
+        let steps = steps(n, self.next(&context.run_id));
         unfold((steps, world, cancel), |(mut steps, world, cancel)| async move {
             loop {
                 match steps.pop_front()? {
@@ -299,6 +389,15 @@ impl StreamFn for ScriptedModel {
             }
         })
         .boxed_local()
+    }
+
+    fn price(&self) -> Option<Price> {
+        let price = self.world.scenario.options.price.as_ref()?;
+        Price::read(&raw(price).to_value())
+    }
+
+    fn estimates_usage(&self) -> bool {
+        self.world.scenario.options.estimates
     }
 }
 
@@ -335,6 +434,7 @@ fn steps(n: usize, call: Option<ModelCall>) -> VecDeque<Step> {
                 }
                 say(E::ThinkingEnd { index, signature: None, redacted: false });
             }
+            Item::Raw(data) => say(E::Raw { index, data: raw(&data) }),
             Item::ToolCall(given) => {
                 say(E::ToolCallStart { index, call_id: given.id, tool_name: given.name });
                 let whole = given.arguments.map(|arguments| vec![arguments.to_string()]);
@@ -400,6 +500,8 @@ impl ScriptedTool {
             spec.requires_approval = ApprovalNeed::Always;
         }
         spec.priority = priority;
+        spec.timeout_ms = given.timeout_ms;
+        spec.idempotent = given.idempotent;
         ScriptedTool { world: world.clone(), spec, given: Rc::new(given.clone()) }
     }
 }
@@ -442,6 +544,10 @@ async fn behave(
     }
     for (key, value) in &behavior.set_state {
         context.state.set(key, raw(value).to_value());
+    }
+    if let Some(message) = &behavior.ask {
+        let answer = context.ask(Ask { message: message.clone(), schema: None, id: None }).await;
+        return AgentToolResult::text(answer.to_json());
     }
     if behavior.forever {
         std::future::pending::<()>().await;
@@ -633,11 +739,20 @@ impl PreDispatchPolicy for ScriptedPolicy {
 
 /// The transformer of a scenario, synchronous or not.
 pub struct ScriptedTransform {
-    pub world: Rc<World>,
-    pub given: scenario::Transform,
+    world: Rc<World>,
+    given: scenario::Transform,
+    reducers: Option<Reducers>,
 }
 
 impl ScriptedTransform {
+    pub fn new(world: &Rc<World>, given: &scenario::Transform) -> Self {
+        let reducers = match given {
+            scenario::Transform::Reduce(list) => Some(Reducers::new(list.iter().map(reducer).collect())),
+            _ => None,
+        };
+        ScriptedTransform { world: world.clone(), given: given.clone(), reducers }
+    }
+
     fn apply(&self, messages: &[AgentMessage], overflow: bool, kind: &str) -> Transform {
         let transform = self.transformed(messages, overflow);
         let after = match &transform {
@@ -654,11 +769,17 @@ impl ScriptedTransform {
     fn transformed(&self, messages: &[AgentMessage], overflow: bool) -> Transform {
         match &self.given {
             scenario::Transform::Noop => Transform::Unchanged,
-            scenario::Transform::KeepLast { n, only_on_overflow } => {
-                if messages.len() <= *n || (*only_on_overflow && !overflow) {
+            scenario::Transform::KeepLast { n, only_on_overflow, form } => {
+                if (*form == Form::Report && messages.len() <= *n) || (*only_on_overflow && !overflow) {
                     return Transform::Unchanged;
                 }
-                let dropped = messages.len() - n;
+                let dropped = messages.len().saturating_sub(*n);
+                let left = messages[dropped..].to_vec();
+                match form {
+                    Form::View => return Transform::View(left),
+                    Form::Messages => return Transform::Replace { messages: left, report: None },
+                    Form::Report => {}
+                }
                 let report = CompactionReport {
                     text: format!("{dropped} messages dropped"),
                     dropped_count: u64::try_from(dropped).unwrap_or_default(),
@@ -675,6 +796,11 @@ impl ScriptedTransform {
                 }
                 let first = std::iter::once(AgentMessage::user(text.as_str()));
                 Transform::Replace { messages: first.chain(messages.iter().cloned()).collect(), report: None }
+            }
+            scenario::Transform::Reduce(_) => {
+                self.reducers.as_ref().map_or(Transform::Unchanged, |reducers| {
+                    reducers.transform(messages, overflow).expect("reducers do not fail")
+                })
             }
             scenario::Transform::SlidingWindow { normal_budget, overflow_budget, anchor } => {
                 let window = SlidingWindow {
@@ -695,6 +821,18 @@ impl ScriptedTransform {
                 Transform::Replace { messages: windowed.messages, report: Some(report) }
             }
         }
+    }
+}
+
+fn reducer(given: &scenario::Reducer) -> Rc<dyn ContextTransformer> {
+    match given {
+        scenario::Reducer::PruneToolResults(keep_last) => Rc::new(PruneToolResults { keep_last: *keep_last }),
+        scenario::Reducer::KeepLast(messages) => Rc::new(KeepLast { messages: *messages }),
+        scenario::Reducer::SlidingWindow { tokens, overflow_tokens, anchor } => Rc::new(SlidingWindow {
+            normal_budget: *tokens,
+            overflow_budget: *overflow_tokens,
+            anchor: *anchor,
+        }),
     }
 }
 

@@ -1,5 +1,6 @@
-//! The contents of a scenario file. The format is described in `tests/data/oracle/README.md`. An unknown
-//! word is an error: such a scenario needs something that cannot be played yet.
+//! The contents of a scenario file. The format is described in `tests/data/oracle/README.md`, and what format 2 has beyond
+//! it in `tests/data/scenarios/README.md`. An unknown word is an error: such a scenario needs something that cannot be
+//! played yet.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,9 @@ use serde_json::Value;
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub name: String,
+    /// 2 if it has words that only this engine knows; its trace then shows more.
+    #[serde(default)]
+    pub format: u32,
     #[serde(default)]
     pub area: Value,
     #[serde(default)]
@@ -39,6 +43,10 @@ pub struct Scenario {
     pub follow_up: Vec<Queued>,
     pub approval: Option<Approval>,
     #[serde(default)]
+    pub answers: Vec<Answering>,
+    /// When the run is put into a checkpoint, its process ends, and another goes on, in milliseconds.
+    pub sleep_ms: Option<u64>,
+    #[serde(default)]
     pub policies: Vec<Policy>,
     pub transform: Option<Transform>,
     pub async_transform: Option<Transform>,
@@ -49,6 +57,30 @@ pub struct Scenario {
     pub structured_output: Option<Value>,
     #[serde(default)]
     pub options: Options,
+}
+
+impl Scenario {
+    /// Whether its trace shows what only this engine has.
+    pub fn shows_more(&self) -> bool {
+        self.format == 2
+    }
+
+    /// Whether somebody must be there: a message that says when it acts cannot be polled, and questions want answers.
+    pub fn is_posted(&self) -> bool {
+        self.steering.iter().any(|queued| queued.when.is_some()) || !self.answers.is_empty()
+    }
+}
+
+/// What a person answers to a question of this kind, the first that nobody has answered yet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answering {
+    pub kind: String,
+    /// The call that it is about, if several are asked about.
+    pub call: Option<String>,
+    #[serde(default)]
+    pub after_ms: u64,
+    pub answer: Value,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -125,6 +157,7 @@ pub enum Item {
     Text(OneOrMany),
     Thinking(OneOrMany),
     ToolCall(Call),
+    Raw(Value),
     DelayMs(u64),
 }
 
@@ -167,9 +200,38 @@ pub struct Tool {
     #[serde(default)]
     pub requires_approval: bool,
     #[serde(default)]
+    pub timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub idempotent: bool,
+    #[serde(default)]
     pub behavior: Behavior,
     #[serde(default)]
     pub by_call: BTreeMap<String, Behavior>,
+    /// The agent that it runs, in place of a behaviour.
+    pub agent: Option<Box<Child>>,
+}
+
+/// An agent that a tool runs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Child {
+    /// What its model says in each of its runs.
+    #[serde(default)]
+    pub model: Vec<ModelCall>,
+    /// What it says in the run of this call instead.
+    #[serde(default)]
+    pub by_call: BTreeMap<String, Vec<ModelCall>>,
+    #[serde(default)]
+    pub tools: Vec<Tool>,
+    /// Whether its questions are only its own.
+    #[serde(default)]
+    pub own_approvals: bool,
+    pub approval_mode: Option<ApprovalMode>,
+    /// Its approver.
+    pub approval: Option<Approval>,
+    pub budget: Option<Value>,
+    #[serde(default)]
+    pub stream_options: Value,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -186,6 +248,8 @@ pub struct Behavior {
     pub error: Option<String>,
     pub echo: bool,
     pub result: Option<String>,
+    /// A question that a person is asked; the answer is the result.
+    pub ask: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -193,6 +257,7 @@ pub struct Behavior {
 pub struct Queued {
     pub text: String,
     pub at: Trigger,
+    pub when: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -288,6 +353,8 @@ pub enum Transform {
         n: usize,
         #[serde(default)]
         only_on_overflow: bool,
+        #[serde(default)]
+        form: Form,
     },
     Prepend(String),
     SlidingWindow {
@@ -295,12 +362,38 @@ pub enum Transform {
         overflow_budget: u64,
         anchor: usize,
     },
+    /// The reducers of the library, in this order.
+    Reduce(Vec<Reducer>),
+}
+
+/// In which form a transformer gives what it has shortened.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// A list: the history stays as it is.
+    View,
+    /// The new history.
+    Messages,
+    /// The new history, and a report.
+    #[default]
+    Report,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reducer {
+    PruneToolResults(usize),
+    KeepLast(usize),
+    SlidingWindow { tokens: u64, overflow_tokens: u64, anchor: usize },
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
     Prompt(OneOrMany),
+    /// What the next prompts are given as the options of their run.
+    RunOptions(TurnChoice),
+    ClearQueues,
     Continue,
     Steer(String),
     FollowUp(String),
@@ -325,6 +418,38 @@ pub struct Options {
     pub metrics: bool,
     pub cache: Option<Cache>,
     pub structured_output_max_retries: Option<u32>,
+    /// As the package has it: `{ tokens, toolCalls, … }`.
+    pub budget: Option<Value>,
+    /// The price of every model.
+    pub price: Option<Value>,
+    /// Whether usage that no model tells is estimated.
+    pub estimates: bool,
+    pub steering_when: Option<String>,
+    /// As the package has them.
+    pub stream_options: Value,
+    /// What holds for the first run, in place of what the agent is set to.
+    pub run_options: Option<TurnChoice>,
+    /// What is chosen for each turn, in order; null and everything after the last one is nothing.
+    pub prepare_turn: Vec<Option<TurnChoice>>,
+    pub hooks: bool,
+    pub layers: bool,
+    pub max_depth: Option<u32>,
+    pub max_turns: Option<u32>,
+    pub tool_timeout_ms: Option<u64>,
+}
+
+/// What holds for one turn or one run.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TurnChoice {
+    pub stream_options: Option<Value>,
+    pub active_tools: Option<Vec<String>>,
+    pub system_prompt: Option<String>,
+    /// A fallback of the scenario, by its number from 1.
+    pub model: Option<usize>,
+    /// How many of the newest messages the model is shown.
+    pub newest: Option<usize>,
+    pub budget: Option<Value>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -9,6 +9,7 @@ use turnwheel::message::{
 use turnwheel::stream::DeltaKind;
 
 use crate::grammar::Grammar;
+use crate::second;
 
 /// What the callbacks of a world saw.
 #[derive(Default)]
@@ -21,6 +22,11 @@ pub struct Log {
     pub transforms: Vec<Value>,
     pub metrics: Vec<Value>,
     pub outcomes: Vec<Value>,
+    pub hooks: Vec<Value>,
+    pub around: Vec<Value>,
+    pub receipts: Vec<Value>,
+    /// Whether the trace is one of format 2.
+    pub shows_more: bool,
     pub grammar: Grammar,
     batch: u64,
     started: Vec<String>,
@@ -31,6 +37,9 @@ impl Log {
     pub fn event(&mut self, event: &AgentEvent, t: Option<u64>, with_metrics: bool) {
         self.grammar.take(event);
         let Some(mut shown) = shown(event) else { return };
+        if self.shows_more {
+            second::show_more(event, &mut shown);
+        }
         match event {
             AgentEvent::TurnStart { .. } => {
                 self.batch += 1;
@@ -74,6 +83,9 @@ impl Log {
         let faults = if self.events.is_empty() { Vec::new() } else { self.grammar.finish(history) };
         let mut trace = Map::new();
         trace.insert("name".into(), name.into());
+        if self.shows_more {
+            trace.insert("format".into(), 2.into());
+        }
         trace.insert("divergences".into(), divergences.into());
         trace.insert("events".into(), self.events.into());
         trace.insert("final_messages".into(), messages(history).into());
@@ -88,6 +100,9 @@ impl Log {
             ("transforms", self.transforms),
             ("metrics", self.metrics),
             ("outcomes", self.outcomes),
+            ("hooks", self.hooks),
+            ("around", self.around),
+            ("receipts", self.receipts),
         ] {
             if !entries.is_empty() {
                 trace.insert(key.into(), entries.into());
@@ -97,7 +112,7 @@ impl Log {
     }
 }
 
-fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
+pub(crate) fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
     let value = match event {
         AgentEvent::AgentStart { .. }
         | AgentEvent::RunResumed { .. }

@@ -35,6 +35,7 @@ async function answer(request) {
   else if (input.prompt) thread.run = agent.prompt(input.prompt);
   // One by one: one that was answered before must not keep the others from counting.
   for (const [id, decision] of Object.entries(input.decisions)) agent.resolveTools({ [id]: decision });
+  for (const [id, answer] of Object.entries(input.answers)) agent.resolve(id, answer);
   if (!thread.run) return new Response("there is nothing to do\n", { status: 400 });
   return toAGUIResponse(thread.run, { input, abortOnLeave: true });
 }

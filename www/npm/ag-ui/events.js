@@ -4,10 +4,11 @@
 import { noUsage } from "../shared.js";
 import { Lane } from "./lane.js";
 
-/** @import { AgentEvent, AgentMessage, ErrorInfo, JsonValue, Question, Usage } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, ErrorInfo, JsonValue, JsonSchema, Question, Usage } from "../index.js" */
 /** @import { AGUIEvent } from "../ag-ui.js" */
 /** @template {AgentEvent["type"]} T @typedef {Extract<AgentEvent, { type: T }>} EventOf */
-/** @typedef {Pick<Question, "id" | "callId" | "toolName" | "message"> & { path?: readonly string[] }} Asked */
+/** @import { Pending } from "./lane.js" */
+/** @typedef {Pick<Question, "id" | "callId" | "toolName" | "message"> & { kind?: Question["kind"], path?: readonly string[], schema?: JsonSchema, budget?: Extract<Question, { kind: "budget" }>["budget"] }} Asked */
 /**
  * @typedef {object} Options
  * @property {string} threadId
@@ -59,8 +60,9 @@ export class AGUIEvents {
     const { threadId, runId, protocolVersion, frontendTools } = this.options;
     const questions = this.#questions(this.root);
     this.root.pause();
-    const interrupts = questions.filter(({ toolName }) => !frontendTools.has(toolName)).map(({ toolName: _, ...interrupt }) => interrupt);
-    const pendingToolCallIds = questions.filter(({ toolName }) => frontendTools.has(toolName)).map(({ toolCallId }) => toolCallId);
+    const isOfClient = (/** @type {Pending} */ { kind, toolName }) => kind === "tool" && frontendTools.has(toolName ?? "");
+    const interrupts = questions.filter(({ asked }) => !isOfClient(asked)).map(({ id, asked, lane }) => interruptOf(id, asked, lane));
+    const pendingToolCallIds = questions.filter(({ asked }) => isOfClient(asked)).map(({ asked, lane }) => lane.shownCall(asked.callId ?? ""));
     // Clients of before 1.0 refuse what they do not know.
     /** @type {JsonValue} */
     const outcome = interrupts.length > 0 ? { type: "interrupt", interrupts } : { type: "success", ...(protocolVersion !== undefined && { pendingToolCallIds }) };
@@ -75,16 +77,17 @@ export class AGUIEvents {
       case "subagent_event": return this.#inside(event);
       case "agent_end": return this.#end(event);
       case "state_changed": return this.#changeState(event);
-      case "tool_approval_requested": return this.#ask(event);
+      case "tool_approval_requested": case "question_asked": return this.#ask(event);
       default: return this.#tell(event);
     }
   }
 
   /** @param {AgentEvent} event of the agent itself */
   #tell(event) {
-    if (event.type === "run_resumed") event.pendingApprovals.forEach((question) => this.#ask(question));
-    if (event.type === "tool_approval_resolved") this.#lane(event.path)?.pending.delete(event.id);
+    if (event.type === "tool_approval_resolved" || event.type === "question_resolved") this.#lane(event.path)?.pending.delete(event.id);
     this.root.take(event);
+    // Agents inside have said nothing yet that could go on.
+    if (event.type === "run_resumed") [...event.pendingApprovals, ...(event.pendingQuestions ?? [])].forEach((question) => this.#ask(question));
     return this.#taken();
   }
 
@@ -93,36 +96,31 @@ export class AGUIEvents {
     const callId = path.at(-1) ?? "";
     const parent = this.#lane(path.slice(0, -1));
     if (!parent) return [];
-    const known = parent.running.get(callId);
-    const lane = known && !known.isOver ? known : new Lane(parent.emit, { runId: event.runId, takesParts: parent.takesParts, parent, callId });
-    parent.running.set(callId, lane);
+    const lane = parent.inside(callId, event.runId);
     // Questions that the client can answer are told by the agent around it.
-    if (event.type !== "state_changed" && event.type !== "tool_approval_resolved") lane.take(event);
+    if (event.type !== "state_changed" && event.type !== "tool_approval_resolved" && event.type !== "question_resolved") lane.take(event);
     return this.#taken();
   }
 
   /** @param {Asked} question */
-  #ask({ id, callId, toolName, path }) {
+  #ask({ id, kind = "tool", callId, toolName, path, message, schema, budget }) {
     const { asksPeople, frontendTools } = this.options;
-    // What is not about a call (a budget) has no form here; it waits for the host.
-    if (callId === undefined || toolName === undefined) return [];
-    if (asksPeople || frontendTools.has(toolName)) this.#lane(path)?.pending.set(id, { callId, toolName });
+    // Whether a call may run may be the host's to decide; the other questions are always somebody's.
+    if (kind !== "tool" || asksPeople || frontendTools.has(toolName ?? "")) this.#lane(path, true)?.pending.set(id, { kind, callId, toolName, message, schema, budget });
     return [];
   }
 
-  /** @param {Lane} lane @returns {{ id: string, reason: string, toolCallId: string, toolName: string, message: string, subagentRunId?: string }[]} */
+  /** @param {Lane} lane @returns {{ id: string, asked: Pending, lane: Lane }[]} */
   #questions(lane) {
-    const own = [...lane.pending].map(([id, { callId, toolName }]) => ({
-      id, reason: "tool_call", toolCallId: lane.shownCall(callId), toolName, message: `May \`${toolName}\` run?`, ...(lane.parent && { subagentRunId: lane.runId }),
-    }));
+    const own = [...lane.pending].map(([id, asked]) => ({ id, asked, lane }));
     return [...own, ...[...lane.running.values()].flatMap((inside) => (inside ? this.#questions(inside) : []))];
   }
 
-  /** The agent inside these calls. @param {readonly string[]} [path] @returns {Lane | undefined} */
-  #lane(path = []) {
+  /** The agent inside these calls, which may be about to go on. @param {readonly string[]} [path] @param {boolean} [isThere] @returns {Lane | undefined} */
+  #lane(path = [], isThere = false) {
     /** @type {Lane | undefined} */
     let lane = this.root;
-    for (const callId of path) lane = lane?.running.get(callId);
+    for (const callId of path) lane = isThere ? lane?.inside(callId) : lane?.running.get(callId);
     return lane;
   }
 
@@ -171,6 +169,20 @@ export class AGUIEvents {
   #taken() {
     return this.out.splice(0);
   }
+}
+
+/**
+ * A question for the client, with the form of its answer if a yes is not enough.
+ * @param {string} id @param {Pending} asked @param {Lane} lane of the agent that asks @returns {{ [member: string]: JsonValue }}
+ */
+function interruptOf(id, { kind, callId, toolName, message, schema = {}, budget }, lane) {
+  const place = { ...(callId !== undefined && { toolCallId: lane.shownCall(callId) }), ...(lane.parent && { subagentRunId: lane.runId }) };
+  if (kind === "tool") return { id, reason: "tool_call", ...place, message: message ?? `May \`${toolName}\` run?` };
+  const form = (/** @type {string} */ name, /** @type {object} */ value) => ({ responseSchema: /** @type {JsonValue} */ ({ type: "object", properties: { [name]: value }, required: [name] }) });
+  if (kind === "elicitation") return { id, reason: "input_required", ...place, ...(message !== undefined && { message }), ...form("content", schema) };
+  const what = budget?.kind ?? "";
+  const raise = { type: "object", properties: { [what]: { type: "number", exclusiveMinimum: 0 } }, required: [what] };
+  return { id, reason: "turnwheel.budget", ...place, ...(message !== undefined && { message }), ...form("raise", raise), metadata: { budget: /** @type {JsonValue} */ (budget ?? {}) } };
 }
 
 /** Also a key that is a word of JavaScript. @param {object} object @param {string} key @param {JsonValue} value */

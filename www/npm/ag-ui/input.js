@@ -4,7 +4,7 @@
 
 import { kindOf, misuse, noUsage } from "../shared.js";
 
-/** @import { AgentMessage, AssistantMessage, ToolDecision, ToolDefinition, ToolResultMessage, UserMessage } from "../index.js" */
+/** @import { AgentMessage, Answer, AssistantMessage, ToolDecision, ToolDefinition, ToolResultMessage, UserMessage } from "../index.js" */
 /** @import { AGUIInput, AGUITool } from "../ag-ui.js" */
 /** @typedef {AssistantMessage["content"][number]} AnswerBlock */
 /** A message as it is posted. @typedef {{ id?: unknown, role: string, content?: any, toolCalls?: any, toolCallId?: any, error?: any, encryptedValue?: any }} Posted */
@@ -31,7 +31,8 @@ export function fromAGUI(input) {
   return {
     threadId, runId, ...(typeof protocolVersion === "string" && { protocolVersion }),
     ...(prompt.length > 0 && { prompt }),
-    decisions: { ...resultsOf(messages, tools), ...Object.fromEntries(resume.map(decisionOf)) },
+    decisions: { ...resultsOf(messages, tools), ...Object.fromEntries(resume.filter((entry) => answerOf(entry).length === 0).map(decisionOf)) },
+    answers: Object.fromEntries(resume.flatMap(answerOf)),
     messages: historyOf(messages.slice(0, asked)), tools, state, context, forwardedProps,
   };
 }
@@ -66,6 +67,17 @@ function toolOf(tool, i) {
   if (typeof tool?.name !== "string") throw misuse(`tools[${i}] has no name: it is no tool of an AG-UI client`);
   const { name, description = "", parameters } = tool;
   return { name, description: String(description), ...(typeof parameters === "object" && parameters !== null && { parameters }) };
+}
+
+/**
+ * An answer to a question that is not about whether a call may run: more of a budget, or what a tool wants to know.
+ * @param {any} entry @returns {[string, Answer][]}
+ */
+function answerOf(entry) {
+  const { interruptId, status, payload } = entry ?? {};
+  if (typeof interruptId !== "string" || status !== "resolved" || typeof payload !== "object" || payload === null) return [];
+  if (Object.hasOwn(payload, "raise")) return [[interruptId, { raise: payload.raise }]];
+  return Object.hasOwn(payload, "content") ? [[interruptId, { action: "accept", content: payload.content }]] : [];
 }
 
 /** @param {any} entry @param {number} i @returns {[string, ToolDecision]} */

@@ -4,9 +4,11 @@
 import { joinTexts } from "../shared.js";
 import { Message } from "./message.js";
 
-/** @import { AgentEvent, JsonValue, ToolResultMessage } from "../index.js" */
+/** @import { AgentEvent, JsonSchema, JsonValue, Question, ToolResultMessage } from "../index.js" */
 /** @import { AGUIEvent } from "../ag-ui.js" */
 /** @template {AgentEvent["type"]} T @typedef {Extract<AgentEvent, { type: T }>} EventOf */
+
+/** An open question. @typedef {{ kind: Question["kind"], callId: string | undefined, toolName: string | undefined, message: string | undefined, schema: JsonSchema | undefined, budget: Extract<Question, { kind: "budget" }>["budget"] | undefined }} Pending */
 
 /** What is told under its own name: the members that a client may see. @type {Record<string, (event: any) => { [name: string]: JsonValue }>} */
 const CUSTOM = {
@@ -15,6 +17,7 @@ const CUSTOM = {
   model_switched: ({ from, to }) => ({ from, to }),
   context_compacted: ({ report }) => report,
   tool_approval_resolved: ({ id, approved, by }) => ({ id, approved, by }),
+  question_resolved: ({ id, kind, accepted, by }) => ({ id, kind, accepted, by }),
   command_refused: ({ id = "", callId = "", reason }) => ({ id, callId, reason }),
   cache_action: ({ action, prefixTokens }) => ({ action, prefixTokens }),
   transfer_initiated: ({ to, reason = "" }) => ({ to, reason }),
@@ -52,7 +55,7 @@ export class Lane {
     this.shown = new Set();
     /** The calls that run, with the agents inside. @type {Map<string, Lane | undefined>} */
     this.running = new Map();
-    /** The open questions about calls of this agent that the client can answer: their calls. @type {Map<string, { callId: string, toolName: string }>} */
+    /** The open questions of this agent that the client can answer. @type {Map<string, Pending>} */
     this.pending = new Map();
     /** Whether the agent has said its last. */
     this.isOver = false;
@@ -60,7 +63,17 @@ export class Lane {
 
   /** Whether nothing here goes on until a person, or the client, answers. @returns {boolean} */
   get isWaiting() {
-    return this.pending.size + this.running.size > 0 && [...this.running.values()].every((inside) => inside?.isWaiting);
+    // A tool that wants to know something runs, and waits.
+    const asks = (/** @type {string} */ callId) => [...this.pending.values()].some((asked) => asked.kind === "elicitation" && asked.callId === callId);
+    return this.pending.size + this.running.size > 0 && [...this.running].every(([callId, inside]) => inside?.isWaiting || asks(callId));
+  }
+
+  /** The agent inside a call. @param {string} callId @param {string} [runId] */
+  inside(callId, runId = `${this.runId}/${callId}`) {
+    const known = this.running.get(callId);
+    const lane = known && !known.isOver ? known : new Lane(this.emit, { runId, takesParts: this.takesParts, parent: this, callId });
+    this.running.set(callId, lane);
+    return lane;
   }
 
   /** @param {AGUIEvent} event */
@@ -111,8 +124,12 @@ export class Lane {
   // ---- events
 
   /** @param {EventOf<"run_resumed">} event */
-  _run_resumed({ turnIndex }) {
+  _run_resumed({ turnIndex, runningTools }) {
     this.turnIndex = turnIndex;
+    for (const { callId, toolName } of runningTools) {
+      this.names.set(callId, toolName);
+      if (!this.running.has(callId)) this.running.set(callId, undefined);
+    }
     if (!this.isStarted) this.#start();
   }
 

@@ -3,7 +3,7 @@
 
 import { isAnthropic, isChat } from "./families.js";
 
-/** @import { AssistantMessage, ModelRequest, ToolResultMessage, UserMessage } from "../index.js" */
+/** @import { AssistantMessage, FileBlock, ModelRequest, ToolResultMessage, UserMessage } from "../index.js" */
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
 /** @typedef {{ [provider: string]: { [name: string]: any } }} ProviderOptions */
 /** @typedef {{ type: string } & Record<string, any>} PromptPart */
@@ -45,7 +45,7 @@ function markForCache(prompt) {
   for (const message of [prompt[0]?.role === "system" ? prompt[0] : undefined, last]) if (message) message.providerOptions = CACHED;
 }
 
-/** An image or a file, in base64 or at an address. @typedef {{ mimeType?: string, data?: string, url?: string }} Media */
+/** An image or a file, in base64 or at an address. @typedef {{ type?: string, mimeType?: string, data?: string, url?: string, name?: string }} Media */
 
 /** The content as a version writes it. @param {Media} media @param {Writer} writer */
 function fileData({ data, url }, { version }) {
@@ -58,12 +58,16 @@ const mediaTypeOf = ({ mimeType }, otherwise) => mimeType || otherwise;
 
 /** @param {UserMessage} message @param {Writer} writer @returns {PromptPart[]} */
 function userParts({ content }, writer) {
-  return content.map((block) => {
-    if (block.type === "text") return { type: "text", text: block.text };
-    const filename = block.type === "file" ? block.name : undefined;
-    return { type: "file", mediaType: mediaTypeOf(block, block.type === "image" ? "image/*" : "application/octet-stream"), data: fileData(block, writer), ...(filename !== undefined && { filename }) };
-  });
+  return content.map((block) => (block.type === "text" ? { type: "text", text: block.text } : filePart(block, writer)));
 }
+
+/** @param {Media} block @param {Writer} writer @returns {PromptPart} */
+function filePart(block, writer) {
+  return { type: "file", mediaType: mediaTypeOf(block, isImage(block) ? "image/*" : "application/octet-stream"), data: fileData(block, writer), ...(block.name !== undefined && { filename: block.name }) };
+}
+
+/** @param {Media} block */
+const isImage = ({ type, mimeType }) => type === "image" || mimeType?.startsWith("image/") === true;
 
 /** @param {AssistantMessage} message @param {Writer} writer @returns {PromptPart[]} */
 function answerParts(message, writer) {
@@ -121,26 +125,46 @@ function callMetadata(metadata) {
 
 /** @param {ToolResultMessage} message @param {Writer} writer @param {PromptPart[]} pictures @returns {PromptPart} */
 function resultPart({ callId: toolCallId, toolName, content, isError }, writer, pictures) {
-  const images = content.filter((block) => block.type === "image");
-  if (images.length === 0 || writer.isChat) {
-    // A server of Chat Completions takes only text here; the pictures follow after the results.
-    if (images.length > 0) pictures.push({ type: "text", text: `Image from the result of \`${toolName}\` (${toolCallId}):` }, ...images.map((image) => ({ type: "file", mediaType: mediaTypeOf(image, "image/*"), data: fileData(image, writer) })));
-    const text = content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n") || (images.length > 0 ? "(see the attached image)" : "");
+  const blocks = content.map((block) => (block.type === "file" ? readFile(block) : block));
+  const media = /** @type {Media[]} */ (blocks.filter(({ type }) => type !== "text"));
+  if (media.length === 0 || writer.isChat) {
+    const kind = media.every(isImage) ? "image" : "file";
+    // A server of Chat Completions takes only text here; pictures and files follow after the results.
+    if (media.length > 0) pictures.push({ type: "text", text: `${kind === "image" ? "Image" : "File"} from the result of \`${toolName}\` (${toolCallId}):` }, ...media.map((block) => filePart(block, writer)));
+    const text = blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n") || (media.length > 0 ? `(see the attached ${kind})` : "");
     // Only Anthropic's messages can say that a result is an error.
     const value = isError && !writer.isAnthropic && !/^error/i.test(text) ? `error: ${text}` : text;
     return { type: "tool-result", toolCallId, toolName, output: { type: isError ? "error-text" : "text", value } };
   }
-  const value = content.map((block) => (block.type === "text" ? { type: "text", text: block.text } : imagePart(block, writer)));
+  const value = blocks.map((block) => (block.type === "text" ? { type: "text", text: block.text } : mediaPart(block, writer)));
   // This form cannot say that it is an error, so a word must.
   if (isError) value.push({ type: "text", text: "error" });
   return { type: "tool-result", toolCallId, toolName, output: { type: "content", value } };
 }
 
-/** @param {Media} image @param {Writer} writer @returns {PromptPart} */
-function imagePart(image, writer) {
-  const { data, url } = image;
-  const mediaType = mediaTypeOf(image, "image/*");
-  if (writer.version === "v4") return { type: "file", mediaType, data: fileData(image, writer) };
-  if (data === undefined) return writer.version === "v3" ? { type: "image-url", url } : { type: "text", text: `[an image at ${url}]` };
-  return { type: writer.version === "v3" ? "image-data" : "media", mediaType, data };
+/**
+ * A file that is text, as text, because every provider accepts that; any other as it is. @param {FileBlock} block
+ * @returns {{ type: "text", text: string } | FileBlock}
+ */
+function readFile(block) {
+  const { mimeType, name = "file", data } = block;
+  if (data === undefined || !/^(text\/|application\/json)/.test(mimeType)) return block;
+  try {
+    const bytes = Uint8Array.from(atob(data.replaceAll("-", "+").replaceAll("_", "/")), (byte) => byte.charCodeAt(0));
+    return { type: "text", text: `${name}:\n\n${new TextDecoder("utf-8", { fatal: true }).decode(bytes)}` };
+  } catch {
+    return block;
+  }
+}
+
+/** An image or a file inside a result, as a version has it. @param {Media} block @param {Writer} writer @returns {PromptPart} */
+function mediaPart(block, writer) {
+  const { version } = writer;
+  const { data, url, name } = block;
+  if (version === "v4") return filePart(block, writer);
+  const kind = isImage(block) ? "image" : "file";
+  if (data === undefined) return version === "v3" ? { type: `${kind}-url`, url } : { type: "text", text: `[${kind === "image" ? "an" : "a"} ${kind} at ${url}]` };
+  const { mediaType } = filePart(block, writer);
+  if (version === "v2") return { type: "media", mediaType, data };
+  return { type: `${kind}-data`, mediaType, data, ...(kind === "file" && name !== undefined && { filename: name }) };
 }

@@ -30,8 +30,9 @@ export function toUIMessages(messages, options = {}) {
 /** @param {UserMessage["content"][number]} block */
 function userPart(block) {
   if (block.type === "text") return { type: "text", text: block.text };
-  const { mimeType: mediaType, data } = block;
-  return { type: "file", mediaType, url: `data:${mediaType};base64,${data}`, ...(block.type === "file" && block.name && { filename: block.name }) };
+  // The type of what is at an address may be unknown.
+  const { mimeType: mediaType = "image/*", data, url } = block;
+  return { type: "file", mediaType, url: data === undefined ? url : `data:${mediaType};base64,${data}`, ...(block.type === "file" && block.name && { filename: block.name }) };
 }
 
 /** @param {AssistantMessage["content"][number]} block @param {AssistantMessage} message */

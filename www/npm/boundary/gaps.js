@@ -21,15 +21,17 @@ export class Gaps {
     /** The calls, each of which may be undone. */
     this.calls = /** @type {Calls} */ (/** @type {unknown} */ (Object.fromEntries(Object.entries(bound.calls).map(([name, call]) => [name, this.#undoable(/** @type {(...given: any[]) => unknown} */ (call))]))));
     /** How many parts the instance has. */
-    this.added = engine.parts.others.length;
+    this.added = this.begun = engine.parts.others.length;
     /** What waits, in its order. @type {(() => void)[]} */
     this.held = [];
     /** What the piece of work in progress wants to do later. @type {(() => void)[] | undefined} */
     this.again = undefined;
     /** Whether the call in progress asked the host for what only a whole engine may have. */
     this.missed = false;
-    /** What must be there beside the parts. */
+    /** How much must be there beside the parts. */
     this.loads = 0;
+    /** Loads it, behind the part that comes next. @type {(() => void)[]} */
+    this.needs = [];
     this.memory = new Uint8Array();
     /** @type {Promise<void> | undefined} */
     this.loading = undefined;
@@ -93,10 +95,15 @@ export class Gaps {
     this.load();
   }
 
-  /** Everything is there only when this is, too. @param {Promise<unknown>} loading */
-  alsoNeeds(loading) {
+  /** Everything is there only when this is, too; what comes next is more urgent. @param {() => Promise<unknown>} load */
+  alsoNeeds(load) {
     this.loads++;
-    loading.then(() => (this.loads--, this.#goOn()), (error) => this.engine.discard(fromEngine(error)));
+    this.needs.push(() => void load().then(() => (this.loads--, this.#goOn()), (error) => this.engine.discard(fromEngine(error))));
+    this.#loadNeeds();
+  }
+
+  #loadNeeds() {
+    if (this.added > this.begun || this.engine.gaps !== this) for (const load of this.needs.splice(0)) load();
   }
 
   /** Waits until everything is there. @returns {Promise<void>} */
@@ -141,6 +148,7 @@ export class Gaps {
         const isMore = this.added < parts.others.length;
         for (; this.added < parts.others.length; this.added++) this.bound.add(/** @type {WebAssembly.Module} */ (parts.others[this.added]));
         this.#goOn();
+        this.#loadNeeds();
         if (isMore) for (const settle of this.arriving.splice(0)) settle();
         if (parts.isWhole) return;
         await parts.more();

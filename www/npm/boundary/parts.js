@@ -6,7 +6,7 @@ import { kindOf, misuse } from "../shared.js";
 import { NAME } from "./glue.js";
 import { loadRest } from "./rest.js";
 
-/** @typedef {() => Promise<WebAssembly.Module>} Fetch */
+/** Loads a file; calls `begun` when it begins to arrive. @typedef {(begun?: () => void) => Promise<WebAssembly.Module>} Fetch */
 
 /** What has been loaded of the module, and how to load what is missing. All instances share it. */
 export class Parts {
@@ -39,21 +39,45 @@ export class Parts {
 }
 
 /**
- * Makes the loader of a module in parts. A server that does not have the first ones may have the whole.
- * @param {{ first: Fetch, wires: Record<string, Fetch>, answer: Fetch, rest: Fetch, whole: Fetch }} files
+ * Makes the loader of a module in parts. A server that does not have the first ones may have the whole. What reads an answer
+ * is asked for as soon as the first part begins to arrive: a round trip later there is room for it on the network, and the
+ * first request is on its way. Then comes, in the same way, what requests of rarer kinds take; everything else follows.
+ * @param {{ first: Fetch, wires: Record<string, Fetch>, answer: Fetch, answers: Record<string, Fetch>, requests: Fetch, rest: Fetch, whole: Fetch }} files
  * @returns {(wire: string | undefined) => Promise<Parts>} which begins with what a request on this wire takes
  */
-export function inParts({ first, wires, answer, rest, whole }) {
+export function inParts({ first, wires, answer, answers, requests, rest, whole }) {
   return async (wire = "") => {
     const { [wire]: own, ...others } = wires;
+    const { [wire]: ownAnswer, ...otherAnswers } = answers;
+    const rarer = stage([requests]);
+    const reading = stage([answer, ownAnswer], rarer.begin);
+    const all = stage([rest, ...Object.values(others), ...Object.values(otherAnswers)]);
     try {
-      const [begin, ...beside] = await Promise.all([first, own].flatMap((fetch) => fetch?.() ?? []));
-      const together = (/** @type {Fetch[]} */ fetches) => Promise.all(fetches.map((fetch) => fetch()));
-      const last = async () => (await Promise.all([together([rest, ...Object.values(others)]), loadRest()]))[0];
-      return new Parts(begin, beside, [() => together([answer]), last]);
+      const [begin, ...beside] = await Promise.all([first(reading.begin), ...(own ? [own()] : [])]);
+      const last = async () => (await Promise.all([all.take(), loadRest()]))[0];
+      return new Parts(begin, beside, [reading.take, rarer.take, last]);
     } catch (error) {
       return new Parts(await whole().catch(() => Promise.reject(error)));
     }
+  };
+}
+
+/**
+ * Files that are needed together, and that may be asked for before they are.
+ * @param {(Fetch | undefined)[]} fetches @param {() => void} [begun]
+ */
+function stage(fetches, begun) {
+  /** @type {Promise<WebAssembly.Module[]> | undefined} */
+  let ahead;
+  const load = () => Promise.all(fetches.flatMap((fetch) => fetch?.(begun) ?? []));
+  return {
+    // What fails now is told to whoever needs it.
+    begin: () => void (ahead ??= load()).catch(() => {}),
+    take: () => {
+      const loading = ahead ?? load();
+      ahead = undefined;
+      return loading;
+    },
   };
 }
 

@@ -15,10 +15,11 @@ export async function perform(effect, options) {
 }
 
 /** @param {Extract<StepEffect, { kind: "tool" }>} effect @param {PerformOptions} options */
-async function execute({ name, arguments: args, callId }, { tools = [], signal = new AbortController().signal }) {
+async function execute({ name, arguments: args, callId }, { tools = [], attempt = 1, signal = new AbortController().signal }) {
   const list = /** @type {ToolDefinition[]} */ (Array.isArray(tools) ? tools : Object.entries(tools).map(([name, tool]) => ({ name, ...tool })));
   const tool = list.find((one) => one.name === name);
   if (!tool) return { failed: `there is no tool \`${name}\` where the step runs; known tools: ${list.map(({ name }) => `\`${name}\``).join(", ")}` };
+  if (attempt > 1 && !tool.idempotent) return { interrupted: true };
   /** @type {any} */
   const context = { callId, toolCallId: callId, toolName: name, runId: "", sessionId: "", signal, abortSignal: signal, messages: [], update() {}, state: { get() {}, set: noState, delete: noState } };
   try {

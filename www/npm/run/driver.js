@@ -104,8 +104,7 @@ export class Driver {
       if (abortion.text !== undefined) engineRun.abortAtStart(abortion.text);
       this.poller.poll();
       // The request is on its way; what checks the calls of the answer can come after it.
-      const loading = isEarly ? core.settings.load() : undefined;
-      if (loading) gaps?.alsoNeeds(loading);
+      if (isEarly) gaps?.alsoNeeds(async () => core.settings.load());
     } catch (error) {
       this.#fail(fromEngine(error));
     }

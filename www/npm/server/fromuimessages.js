@@ -127,8 +127,11 @@ function resultOf(part) {
   return [];
 }
 
-/** Whether an output is a list of blocks, as one with images is shown. @param {any} output */
-const areBlocks = (output) => Array.isArray(output) && output.some(isImage) && output.every((block) => isImage(block) || (block?.type === "text" && typeof block.text === "string"));
+/** Whether an output is a list of blocks, as one with images or files is shown. @param {any} output */
+const areBlocks = (output) => Array.isArray(output) && output.some(isMedia) && output.every((block) => isMedia(block) || (block?.type === "text" && typeof block.text === "string"));
 
-/** @param {any} block */
-const isImage = (block) => block?.type === "image" && (typeof block.url === "string" || (typeof block.mimeType === "string" && typeof block.data === "string"));
+/** What a client posts makes this server fetch nothing that is not encrypted. @param {any} block */
+const isMedia = (block) => {
+  const { type, mimeType, data, url } = Object(block);
+  return (type === "image" || (type === "file" && typeof mimeType === "string")) && (data === undefined ? /^https:\/\/[^/]/.test(url) : typeof data === "string" && typeof mimeType === "string");
+};

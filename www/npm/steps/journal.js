@@ -7,14 +7,17 @@
 
 import { AgentError, complain, hostWithDefaults, loadRest, misuse, textOf, uuid } from "../core.js";
 import { Chance } from "./chance.js";
+import { Outside } from "./outside.js";
 import { RunSteps } from "./run.js";
 import { Step } from "./step.js";
 import { VERSION } from "./version.js";
 
 /** @import { Core } from "../agent/core.js" */
 /** @import { Driver } from "../run/driver.js" */
+/** @import { Come } from "./outside.js" */
 /** @import { Outcome, StepRecord } from "./step.js" */
-/** What reaches a run from outside, with a name of its own. @typedef {{ id: string, run: string, command: any }} Mail */
+/** What enters. @typedef {Step | Come} Arrival */
+/** What reaches a run from outside, with a name of its own; some of it ends what is at work. @typedef {{ id: string, run: string, command: any, cuts?: true }} Mail */
 
 /** How many microtasks a delivered result gets to become what follows from it. */
 const TICKS = 24;
@@ -44,10 +47,8 @@ export class Journal {
     this.open = new Set();
     /** Whether stored results may be left. */
     this.replaying = true;
-    /** Decisions for which `host.wait` waits. */
-    this.waits = 0;
-    /** Answers of `host.wait` that have come. @type {(() => void)[]} */
-    this.arrived = [];
+    /** What the engine itself waits for: decisions and delays. */
+    this.outside = new Outside(this);
     /** Mail that is in no record yet. @type {Mail[]} */
     this.mail = [];
     /** How mail of this process enters, by its id. @type {Map<string, () => void>} */
@@ -140,9 +141,9 @@ export class Journal {
     this.pump();
   }
 
-  /** The engine could not store a step: the run cannot go on in this process. @param {Step} step @param {unknown} error */
+  /** The engine could not store a step: the run cannot go on in this process. @param {Arrival} step @param {unknown} error */
   #failed(step, error) {
-    this.open.delete(step);
+    if (step instanceof Step) this.open.delete(step);
     if (this.failure !== undefined) return;
     this.failure = error;
     this.root?.crash(new AgentError({ code: "internal", message: `\`host.step\` failed at \`${step.name}\`: ${textOf(error)}`, retryable: false, phase: "step" }, error));
@@ -167,11 +168,12 @@ export class Journal {
     this.isLooping = false;
   }
 
-  /** The step whose result enters next, if that is certain. */
+  /** The step whose result enters next, if that is certain. @returns {Arrival | undefined} */
   #next() {
+    if (this.#isBusy()) return;
     const open = [...this.open];
-    if (this.isOrdered) return this.#isBusy() ? undefined : open.filter(({ record }) => record).sort((a, b) => a.arrival - b.arrival)[0];
-    if (this.#isBusy() || open.some((step) => !step.isBegun && !step.record)) return;
+    if (this.isOrdered) return [...open.filter(({ record }) => record), ...this.outside.come].sort((a, b) => a.arrival - b.arrival)[0];
+    if (open.some((step) => !step.isBegun && !step.record)) return;
     const ended = open.filter((step) => step.record ?? step.ended);
     ended.sort((a, b) => {
       const [one, other] = [a.key, b.key];
@@ -186,7 +188,7 @@ export class Journal {
     return false;
   }
 
-  /** A record may have been damaged, or be of another run: what cannot be read ends the run, and nobody waits for it. @param {Step} step */
+  /** A record may have been damaged, or be of another run: what cannot be read ends the run, and nobody waits for it. @param {Arrival} step */
   async #enterOrFail(step) {
     try {
       await this.#enter(step);
@@ -196,14 +198,14 @@ export class Journal {
     }
   }
 
-  /** @param {Step} step */
+  /** @param {Arrival} step */
   async #enter(step) {
+    if (!(step instanceof Step)) return this.outside.enter(step.name, step.answer);
     const record = /** @type {StepRecord} */ (step.record);
     this.again = true;
     this.open.delete(step);
     // Mail has come before the result, at the time before it; the pieces of an answer have come before the mail.
-    const isEnd = record.mail?.some(({ command }) => command.kind === "cancel");
-    for (const each of isEnd ? [step, ...this.open] : [step]) if (each.record && !each.isDropped) each.prepare(each.record);
+    for (const each of record.mail?.some(({ cuts }) => cuts) ? [step, ...this.open] : [step]) if (each.record && !each.isDropped) each.prepare(each.record);
     for (const { id, run, command } of record.mail ?? []) {
       const enter = this.entrances.get(id) ?? (() => this.active.get(run)?.takeMail(command));
       this.entrances.delete(id);
@@ -224,19 +226,15 @@ export class Journal {
   /** Nothing is left to enter for now. */
   #rest() {
     const isWorking = this.open.size > 0 && [...this.open].every(({ isBegun, ended }) => isBegun && !ended);
-    const waits = this.waits > 0 || [...this.active.values()].some(({ backOffs }) => backOffs > 0);
+    const isWaiting = this.outside.size > 0;
     if (this.open.size === 0) {
       for (const end of this.ends.splice(0)) end();
-      const arrived = this.arrived.shift();
-      if (arrived) return this.#next() ? undefined : void (arrived(), this.pump());
       const [outermost] = this.active.values();
       // Nobody but the host can move the run: that is a step too, so that it can be stored what it was.
-      if (!waits && outermost && !outermost.run.isOver) return outermost.waitForMail();
-    } else if (isWorking) {
-      const arrived = this.arrived.shift();
-      if (arrived) return void (arrived(), this.pump());
-    }
-    if (isWorking || waits) this.replaying = false;
+      if (!isWaiting && outermost && !outermost.run.isOver) return outermost.waitForMail();
+      if (isWaiting && this.outside.comesIn(outermost)) return;
+    } else if (isWorking && !this.isOrdered) this.outside.ride();
+    if (isWorking || isWaiting) this.replaying = false;
   }
 
   // ---- mail
@@ -244,25 +242,26 @@ export class Journal {
   /**
    * Something reaches a run from outside. It rides in the record of the next step that ends, and enters right before what that
    * step answered: in this process, and in every later one. Returns whether it waits for that; then `enter` is called.
-   * @param {RunSteps} steps @param {any} command @param {() => void} enter @param {Iterable<Step>} [forced] steps that it ends
+   * @param {RunSteps} steps @param {any} command @param {() => void} enter @param {Iterable<Step>} [forced] steps that it ends @param {boolean} [cuts] whether it ends all that is at work
    */
-  takes(steps, command, enter, forced = []) {
+  takes(steps, command, enter, forced = [], cuts = false) {
     if (this.isEntering || this.failure !== undefined) return false;
     // Nothing is stored that could carry it, and nobody lives the end of a run again.
     if (command.kind === "cancel" && this.open.size === 0) return false;
-    const id = `${this.life}:${++this.mails}`;
-    this.mail.push({ id, run: steps.prefix, command });
-    this.entrances.set(id, enter);
+    this.note(steps, command, enter, cuts);
     for (const step of forced) step.force();
     for (const each of this.active.values()) each.mailCame();
     return true;
   }
 
-  /** Something has reached a run that cannot wait. It is in the record of the next step that ends. @param {RunSteps} steps @param {any} command */
-  note(steps, command) {
+  /**
+   * Something has reached a run. It is in the record of the next step that ends; `enter` is called when that enters.
+   * @param {RunSteps} steps @param {any} command
+   */
+  note(steps, command, enter = () => {}, cuts = false) {
     const id = `${this.life}:${++this.mails}`;
-    this.mail.push({ id, run: steps.prefix, command });
-    this.entrances.set(id, () => {});
+    this.mail.push({ id, run: steps.prefix, command, ...(cuts && { cuts }) });
+    this.entrances.set(id, enter);
   }
 
   /** Calls back when no step is open. @param {() => void} end */

@@ -11,6 +11,7 @@ import { Step, tooLargeText } from "./step.js";
 /** @import { Slot } from "../effects/slot.js" */
 /** @import { Journal } from "./journal.js" */
 /** @import { StoredAnswer } from "./answer.js" */
+/** @import { Answer } from "./outside.js" */
 /** @import { Outcome, StepRecord } from "./step.js" */
 /** Carries out an effect the ordinary way. @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
 /**
@@ -33,9 +34,8 @@ export class RunSteps {
     this.loose = new Map();
     /** Time limits: their names, and when they are over by the clock of the journal, if they go by that. @type {Map<number, { name: string, until?: number }>} */
     this.limits = new Map();
-    /** The approvals for which `host.wait` waits. @type {Set<number>} */
-    this.waiting = new Set();
-    this.backOffs = 0;
+    /** The names of what the engine itself waits for. @type {Map<number, string>} */
+    this.waiting = new Map();
     /** Changes of the session state, by the slot of the call. @type {Map<number, [string, string | undefined][]>} */
     this.changes = new Map();
     /** The step that waits for mail. @type {{ step: Step, end(): void } | undefined} */
@@ -133,7 +133,7 @@ export class RunSteps {
     this.bySlot.delete(slot);
     this.loose.delete(slot);
     this.limits.delete(slot);
-    if (this.waiting.delete(slot)) this.journal.waits--;
+    this.#stopWaiting(slot);
     if (this.attempt?.slot === slot) {
       const { step, isWatched } = this.attempt;
       if (isWatched) this.journal.note(this, { kind: "silence" });
@@ -288,35 +288,36 @@ export class RunSteps {
 
   /** @param {number} slot @param {any} effect @param {() => any} ordinary */
   #approve(slot, effect, ordinary) {
-    const { run, journal } = this;
+    const { run } = this;
     const { approveTool, host } = run.core.options;
     const name = this.names.name(run, `approve/${placeOf(run, effect.callId)}`);
     if (approveTool || !host.wait) return this.#once(slot, name, ordinary);
     const { kind: _, ...request } = effect;
-    this.waiting.add(slot);
-    journal.waits++;
-    const arrive = (/** @type {() => void} */ enter) => {
-      journal.arrived.push(() => {
-        if (!this.waiting.delete(slot)) return;
-        journal.waits--;
-        enter();
-      });
-      journal.pump();
-    };
-    const failed = (/** @type {unknown} */ error) => {
-      complain("turnwheel: host.wait failed:", error);
-      run.engineRun.reject(slot, error);
-    };
-    host.wait(name, { ...request, ...run.about() }).then(
-      (decision) => arrive(() => {
-        try {
-          run.engineRun.resolve(slot, toDecision(decision), "now");
-        } catch (error) {
-          failed(error);
-        }
-      }),
-      (error) => arrive(() => failed(error)),
-    );
+    this.#outside(slot, name, host.wait(name, { ...request, ...run.about() }), ({ value, error }) => {
+      try {
+        if (error !== undefined) throw new Error(error);
+        run.engineRun.resolve(slot, toDecision(value), "now");
+      } catch (failure) {
+        complain("turnwheel: host.wait failed:", failure);
+        run.engineRun.reject(slot, failure);
+      }
+    });
+  }
+
+  /** What the engine itself waits for. @param {number} slot @param {string} name @param {PromiseLike<unknown>} promise @param {(answer: Answer) => void} enter */
+  #outside(slot, name, promise, enter) {
+    this.waiting.set(slot, name);
+    const answered = Promise.resolve(promise).then((value) => ({ value }), (error) => ({ error: textOf(error) }));
+    this.journal.outside.add(this, name, answered, (answer) => {
+      this.waiting.delete(slot);
+      enter(answer);
+    });
+  }
+
+  /** @param {number} slot */
+  #stopWaiting(slot) {
+    const name = this.waiting.get(slot);
+    if (this.waiting.delete(slot)) this.journal.outside.drop(/** @type {string} */ (name));
   }
 
   // ---- hooks
@@ -347,16 +348,10 @@ export class RunSteps {
     if (!host.sleep) {
       return this.#once(slot, name, async () => (await journal.host.sleep(ms, signal), null), { kind: "sleep", ms });
     }
-    this.backOffs++;
-    const slept = () => {
-      this.backOffs--;
-      journal.arrived.push(() => {
-        journal.now = Math.max(journal.now, until);
-        run.engineRun.resolve(slot, null, "now");
-      });
-      journal.pump();
-    };
-    host.sleep(ms, signal, name).then(slept, slept);
+    this.#outside(slot, name, host.sleep(ms, signal, name), () => {
+      journal.now = Math.max(journal.now, until);
+      run.engineRun.resolve(slot, null, "now");
+    });
   }
 
   /** A limit runs by real time, in this process; that of the whole run goes by the journal. @param {number} slot @param {number} ms @param {AbortSignal} signal */
@@ -417,15 +412,23 @@ export class RunSteps {
     }
     // What a running tool asks is part of its work, so the answer is too.
     if (command.kind === "answer" && Object.keys(command.answers).some((id) => approvals.questions.get(id)?.kind === "elicitation")) return false;
-    return !this.run.isOver && this.journal.takes(this, command, enter, this.#forced(command));
+    return !this.run.isOver && this.journal.takes(this, command, enter, this.#forced(command), this.#cuts(command));
   }
 
-  /** The steps that mail ends, because it would end them as soon as it enters. @param {any} command @returns {Step[]} */
-  #forced({ kind, letter }) {
+  /** Whether mail ends what is at work, as soon as it enters. @param {any} command */
+  #cuts({ kind, letter }) {
     const { steering } = this.run.core.options;
-    if (kind === "cancel") return [...this.journal.open];
-    const isImmediate = (letter?.when ?? steering?.when) === "immediate" && steering?.inFlight !== "finish";
-    return kind === "steer" && isImmediate ? [...this.bySlot.values()].filter(({ name }) => name.includes("/tool/")).slice(0, 1) : [];
+    return kind === "cancel" || (kind === "steer" && (letter?.when ?? steering?.when) === "immediate" && steering?.inFlight !== "finish");
+  }
+
+  /** The steps that such mail ends: one, so that it enters, and the answers inside, so that what had arrived of them is stored. @param {any} command @returns {Step[]} */
+  #forced(command) {
+    const { journal, prefix } = this;
+    if (!this.#cuts(command)) return [];
+    if (command.kind === "cancel") return [...journal.open];
+    const inside = [...journal.active.values()].filter((steps) => steps !== this && steps.prefix.startsWith(prefix));
+    const answers = inside.flatMap(({ attempt }) => (attempt ? [attempt.step] : []));
+    return [...[...this.bySlot.values()].filter(({ name }) => name.includes("/tool/")).slice(0, 1), ...answers];
   }
 
   /** Mail of an earlier process enters. @param {any} command */
@@ -433,6 +436,7 @@ export class RunSteps {
     const { run } = this;
     const { core } = run;
     if (command.kind === "cancel") run.abort(command.reason);
+    else if (command.kind === "come") this.journal.outside.enter(command.name, command.answer);
     else if (command.kind === "silence") {
       // The limit of the attempt is the youngest.
       const [slot] = [...this.limits].filter(([, { until }]) => until === undefined).at(-1) ?? [];

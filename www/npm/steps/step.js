@@ -13,6 +13,8 @@ import { textOf } from "../core.js";
 /** What a value becomes that is too large to be stored. @typedef {(bytes: number, limit: number) => any} TooLarge */
 
 let arrivals = 0;
+/** Numbers what an engine gives back. */
+export const arrived = () => ++arrivals;
 
 export class Step {
   /** @param {string} name @param {TooLarge} [tooLarge] */
@@ -56,7 +58,7 @@ export class Step {
 
   set record(record) {
     this.stored = record;
-    this.arrival = ++arrivals;
+    this.arrival = arrived();
   }
 
   /** When it ended. */

@@ -2,33 +2,33 @@
 // What every store does whose agents are claimed: save, load and delete, each under a lease or beside one.
 
 import { kindOf, misuse } from "../shared.js";
-import { attempt, whole } from "./kept.js";
+import { whole } from "./kept.js";
 import { leaseError } from "./lease.js";
-import { checkSave } from "./place.js";
+import { store, WriteQueue } from "./place.js";
 
 /** @import { Checkpoint } from "../index.js" */
-/** @import { Lease, Shelf } from "./lease.js" */
-/** @import { StoreOptions } from "../stores-node.js" */
+/** @import { KeptShelf, Lease } from "./lease.js" */
 
 /**
- * @param {Pick<Shelf, "place" | "others" | "read" | "remove">} shelf
- * @param {(id: string) => Promise<Lease | undefined>} claim @param {StoreOptions["seal"]} [sealing]
+ * @param {KeptShelf & { others?: string }} shelf @param {(id: string) => Promise<Lease | undefined>} claim
+ * @param {(checkpoint: any, id: string) => any} [open] unseals a checkpoint, if there is one
  */
-export function byLease(shelf, claim, sealing) {
-  return {
-    /** @param {string} id @param {Checkpoint} checkpoint */
-    async save(id, checkpoint) {
-      checkSave("save", id, checkpoint);
+export function byLease(shelf, claim, open = (checkpoint) => checkpoint) {
+  const { place, others = "another process" } = shelf;
+  return store({
+    place,
+    async write(id, checkpoint) {
       const lease = await claim(id);
-      if (!lease) throw leaseError(`\`${id}\` belongs to ${shelf.others ?? "another process"} at present; save by its lease, or wait: claim(id, { waitMs })`);
-      await lease.save(checkpoint);
-      await lease.release();
+      if (!lease) throw leaseError(`\`${id}\` belongs to ${others} at present; save by its lease, or wait: claim(id, { waitMs })`);
+      try {
+        await lease.save(/** @type {Checkpoint} */ (checkpoint));
+      } finally {
+        await lease.release();
+      }
     },
-    /** @param {string} id */
-    load: async (id) => (checkId(id), whole(await attempt(shelf, "loaded from", id, () => shelf.read(id)), id, sealing)),
-    /** @param {string} id */
-    delete: async (id) => (checkId(id), void (await attempt(shelf, "deleted from", id, () => shelf.remove(id)))),
-  };
+    read: async (id) => (checkId(id), open(whole(await shelf.read(id)), id)),
+    remove: async (id) => (checkId(id), shelf.remove(id)),
+  }, new WriteQueue(place));
 }
 
 /** @param {unknown} id */

@@ -3,8 +3,8 @@
 
 import { misuse } from "../shared.js";
 
-const VERSION = 2;
-const TABLES = /** @type {const} */ (["checkpoints", "agents", "messages", "events"]);
+const VERSION = 3;
+const TABLES = /** @type {const} */ (["checkpoints", "agents", "messages", "rows"]);
 
 /** The tables of a transaction. @typedef {Record<typeof TABLES[number], IDBObjectStore>} Tables */
 

@@ -9,9 +9,10 @@ import { DATABASE } from "./locks.js";
 import { store, WriteQueue } from "./place.js";
 
 /** @import { Tables } from "./database.js" */
-/** @import { Kept, LogChange } from "./lease.js" */
+/** @import { Kept } from "./lease.js" */
+/** @import { LogChange, LogRow } from "./log.js" */
 /** @import { TabShelf } from "./locked.js" */
-/** What is kept of an agent that was claimed; of its events, those above `first`. @typedef {{ fence: number, state?: string, running?: boolean, count?: number, first?: number, last?: number }} Row */
+/** What is kept of an agent that was claimed; of its events, those above `first`. @typedef {{ fence: number, state?: string, running?: boolean, count?: number, first: number, last: number, bytes: number }} Row */
 
 /** Stores checkpoints in the browser's IndexedDB. @param {{ name?: string }} [options] */
 export function indexedDBStore(options = {}) {
@@ -30,7 +31,7 @@ export function indexedDBStore(options = {}) {
     }),
     read: async (id) => {
       const { kept, checkpoint } = await database.transact("readonly", async (tables) => ({ kept: await keptOf(tables, id, await rowOf(tables.agents, id)), checkpoint: await resultOf(tables.checkpoints.get(id)) }));
-      return (await whole(kept, id)) ?? checkpoint;
+      return whole(kept) ?? checkpoint;
     },
     remove: shelf.remove,
   }, new WriteQueue(shelf.place));
@@ -53,8 +54,10 @@ async function keptOf({ messages }, id, row) {
 function shelfOf(database) {
   return {
     place: `IndexedDB \`${database.name}\``,
-    claim: (id, withLog) => database.transact("readwrite", async (tables) => {
-      const row = (await rowOf(tables.agents, id)) ?? { fence: 0 };
+    others: "another tab",
+    claim: (id) => database.transact("readwrite", async (tables) => {
+      const now = Date.now() * 1000;
+      const row = (await rowOf(tables.agents, id)) ?? { fence: 0, first: now, last: now, bytes: 0 };
       row.fence += 1;
       const earlier = row.state === undefined ? await resultOf(tables.checkpoints.get(id)) : undefined;
       // What was saved without a lease belongs to the lease from now on.
@@ -65,44 +68,41 @@ function shelfOf(database) {
         tables.checkpoints.delete(id);
       }
       await resultOf(tables.agents.put(row, id));
-      const entries = withLog ? await resultOf(tables.events.getAll(rowsFrom(id))) : [];
-      return { ...(await keptOf(tables, id, row)), fence: row.fence, log: { first: row.first ?? Date.now() * 1000, entries } };
+      const commands = (await logOf(tables, id, row.first)).filter(({ hasCommands }) => hasCommands).map(({ json }) => json);
+      return { ...row, ...(await keptOf(tables, id, row)), commands };
     }),
-    saveLog: (id, fence, change, log) => database.transact("readwrite", async (tables) => {
+    save: (id, fence, _, { state, isRunning, from, messages, log }) => database.transact("readwrite", async (tables) => {
       const row = await rowOf(tables.agents, id);
       if (row?.fence !== fence) return false;
-      if (change) {
-        const { state, isRunning, from, messages } = change;
+      if (state !== undefined) {
         const count = from + messages.length;
         if ((row.count ?? 0) > count) tables.messages.delete(rowsFrom(id, count));
         Object.assign(row, { state, running: isRunning, count });
         messages.forEach((json, at) => tables.messages.put(json, [id, from + at]));
       }
-      putLog(tables.events, id, row, log);
+      if (log) putLog(tables.rows, id, row, log);
       await resultOf(tables.agents.put(row, id));
       return true;
     }),
+    events: (id, _, after, limit) => database.transact("readonly", async (tables) => (await logOf(tables, id, after, limit)).map(({ json }) => json)),
     read: (id) => database.transact("readonly", async (tables) => keptOf(tables, id, await rowOf(tables.agents, id))),
-    remove: (id) => database.transact("readwrite", async ({ agents, checkpoints, messages, events }) => {
+    remove: (id) => database.transact("readwrite", async ({ agents, checkpoints, messages, rows }) => {
       const row = await rowOf(agents, id);
       checkpoints.delete(id);
       messages.delete(rowsFrom(id));
-      events.delete(rowsFrom(id));
+      rows.delete(rowsFrom(id));
       // A fence is never used again, nor is the number of an event.
-      if (row) await resultOf(agents.put({ fence: row.fence + 1, ...(row.last !== undefined && { first: row.last + 1, last: row.last + 1 }) }, id));
+      if (row) await resultOf(agents.put({ fence: row.fence + 1, first: row.last + 1, last: row.last + 1, bytes: 0 }, id));
     }),
   };
 }
 
-/** @param {IDBObjectStore} events @param {string} id @param {Row} row @param {LogChange} [log] */
-function putLog(events, id, row, log) {
-  if (log) {
-    if (log.first > (row.first ?? 0)) events.delete(IDBKeyRange.bound([id, 0], [id, log.first]));
-    for (const entry of log.entries) events.put(entry, [id, entry.id]);
-    Object.assign(row, { first: log.first, last: log.last });
-  } else if (row.last !== undefined) {
-    // Without a log, what listeners have heard does not lead to what is stored now.
-    events.delete(rowsFrom(id));
-    row.first = row.last += 1;
-  }
+/** What is kept of the log, above a number. @param {Tables} tables @param {string} id @param {number} after @param {number} [limit] @returns {Promise<LogRow[]>} */
+const logOf = ({ rows }, id, after, limit) => resultOf(rows.getAll(rowsFrom(id, after + 1), limit));
+
+/** @param {IDBObjectStore} rows @param {string} id @param {Row} row @param {LogChange} log */
+function putLog(rows, id, row, { first, last, bytes, rows: added }) {
+  if (first > row.first) rows.delete(IDBKeyRange.bound([id, 0], [id, first]));
+  for (const each of added) rows.put(each, [id, each.at]);
+  Object.assign(row, { first, last, bytes });
 }

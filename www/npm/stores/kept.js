@@ -1,12 +1,10 @@
 // @ts-check
 // What stores keep of an agent, and how it becomes a checkpoint again.
 
-import { AgentError, isSealed, misuse, textOf } from "../shared.js";
-import { unseal } from "./seal.js";
+import { AgentError, isSealed, textOf } from "../shared.js";
 
 /** @import { Checkpoint } from "../index.js" */
 /** @import { SealedCheckpoint } from "../stores.js" */
-/** @import { StoreOptions } from "../stores-node.js" */
 
 /**
  * What is kept of an agent: its checkpoint without the messages, and each of them.
@@ -29,18 +27,12 @@ export function split(checkpoint) {
   return { state: JSON.stringify(rest), messages: (messages ?? []).map((message) => JSON.stringify(message)) };
 }
 
-/** What was kept, put together again, and opened if it was sealed. @param {Kept | undefined} kept @param {string} id @param {StoreOptions["seal"]} [sealing] @returns {Promise<any>} */
-export async function whole(kept, id, sealing) {
+/** What was kept, put together again. One that was sealed still is. @param {Kept | undefined} kept @returns {any} */
+export function whole(kept) {
   if (kept?.state === undefined) return;
   const state = JSON.parse(kept.state);
-  if (isSealed(state)) return sealing ? unseal(state, sealing.key, { context: contextOf(sealing, id) }) : state;
-  // Otherwise whoever can write to the database could put one there that nobody sealed.
-  if (sealing) throw misuse(`the checkpoint \`${id}\` is not sealed: anybody may have written it`);
-  return { ...state, messages: kept.messages.map((json) => JSON.parse(json)) };
+  return isSealed(state) ? state : { ...state, messages: kept.messages.map((json) => JSON.parse(json)) };
 }
-
-/** Nobody can put one agent's checkpoint in the place of another's. @param {NonNullable<StoreOptions["seal"]>} sealing @param {string} id */
-export const contextOf = ({ context }, id) => (context === undefined ? id : `${context}/${id}`);
 
 /** Whether a run would go on. @param {any} checkpoint */
 export function isInProgress(checkpoint) {

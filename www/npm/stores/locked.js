@@ -7,47 +7,41 @@ import { attempt, whole } from "./kept.js";
 import { Lease } from "./lease.js";
 import { CLAIMS, lockOf } from "./locks.js";
 
-/** @import { EventLogEntry } from "../server.js" */
-/** @import { Change, Kept, LogChange, Shelf } from "./lease.js" */
+/** @import { Claimed, KeptShelf, LeaseShelf } from "./lease.js" */
 /** @import { How } from "./hold.js" */
-/** The log of events that was stored: those above `first`. @typedef {{ first: number, entries: EventLogEntry[] }} KeptLog */
 /**
- * Where the agents of tabs are kept. A claim is made by the one that has the lock.
- * @typedef {Pick<Shelf, "place" | "read" | "remove"> & {
- *   claim(id: string, withLog: boolean): Promise<Kept & { fence: number, log: KeptLog }>,
- *   saveLog(id: string, fence: number, change: Change | undefined, log?: LogChange): Promise<boolean>,
- * }} TabShelf
+ * Where the agents of tabs are kept. A claim is made by the one that has the lock, and holds as long as that.
+ * @typedef {Pick<LeaseShelf, "others" | "save" | "events"> & KeptShelf & { claim(id: string): Promise<Claimed> }} TabShelf
  */
-/** `at`: when the lock was given. @typedef {{ lease: Lease, log: KeptLog, at: number }} Claimed */
-/** What `shared` of turnwheel/tabs needs of a store. @typedef {{ scope: string, claim(id: string, how: How): Promise<Claimed | undefined> }} Claims */
+/** `at`: when the lock was given. @typedef {{ lease: Lease, at: number }} Claim */
+/** What `shared` of turnwheel/tabs needs of a store. @typedef {{ scope: string, claim(id: string, how: How): Promise<Claim | undefined> }} Claims */
 
 /** @param {TabShelf} shelf @param {string} scope names the store among all of this origin */
 export function claimsOf(shelf, scope) {
-  /** @param {string} id @param {How} how @param {boolean} withLog @returns {Promise<Claimed | undefined>} */
-  async function claimed(id, how, withLog) {
+  /** @param {string} id @param {How} how @returns {Promise<Claim | undefined>} */
+  async function claim(id, how) {
     checkId(id);
     const held = await hold(lockOf(scope, id), how);
     if (!held) return;
     const at = performance.now();
     try {
-      const { fence, messages, log, ...kept } = await attempt(shelf, "claimed in", id, () => shelf.claim(id, withLog));
-      const checkpoint = await whole({ ...kept, messages }, id);
-      const own = { place: shelf.place, others: "another tab", renew: async () => true, release: async () => held.release(), save: (/** @type {string} */ id, /** @type {number} */ fence, /** @type {number} */ _, /** @type {Change} */ change) => shelf.saveLog(id, fence, change), saveLog: shelf.saveLog };
-      const lease = new Lease({ shelf: own, ttlMs: Infinity }, id, fence, messages, checkpoint, 0);
+      const claimed = await attempt(shelf, "claimed in", id, () => shelf.claim(id));
+      const own = { ...shelf, renew: async () => true, release: async () => held.release() };
+      const lease = new Lease({ shelf: own, ttlMs: Infinity }, id, claimed, claimed.commands.flatMap((row) => JSON.parse(row)), whole(claimed), 0);
       lease.signal.addEventListener("abort", () => held.release());
       if (held.lost.aborted) lease.lose();
       else held.lost.addEventListener("abort", () => lease.lose());
-      return { lease, log, at };
+      return { lease, at };
     } catch (error) {
       held.release();
       throw error;
     }
   }
   /** @type {Claims} */
-  const claims = { scope, claim: (id, how) => claimed(id, how, true) };
+  const claims = { scope, claim };
   return {
     [CLAIMS]: claims,
     /** @param {string} id @param {{ waitMs?: number }} [how] */
-    claim: async (id, { waitMs } = {}) => (await claimed(id, waitMs === undefined ? {} : { waitMs }, false))?.lease,
+    claim: async (id, { waitMs } = {}) => (await claim(id, waitMs === undefined ? {} : { waitMs }))?.lease,
   };
 }

@@ -34,7 +34,7 @@ export class WriteQueue {
     try {
       return await work();
     } catch (error) {
-      if (AgentError.isInstance(error)) throw error;
+      if (AgentError.isInstance(error) || /** @type {any} */ (error)?.code === "lost_lease") throw error;
       throw new AgentError({ code: "unknown", message: `the checkpoint \`${id}\` could not be ${what} ${this.place}: ${nameOf(error)}${textOf(error)}`, retryable: false }, error);
     }
   }

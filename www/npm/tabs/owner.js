@@ -8,10 +8,9 @@ import { Lease } from "../stores/lease.js";
 import { indexedDBStore } from "../stores/indexed-db.js";
 import { CLAIMS } from "../stores/locks.js";
 import { Answers, requestOf } from "./answers.js";
-import { StoredEvents } from "./log.js";
 
 /** @import { Agent } from "../index.js" */
-/** @import { Claimed, Claims } from "../stores/locked.js" */
+/** @import { Claim, Claims } from "../stores/locked.js" */
 /** @import { Answerer } from "./answers.js" */
 /** @import { TabOptions } from "./tab.js" */
 /** @import { Channels } from "./channel.js" */
@@ -27,14 +26,14 @@ const KEEP_ALIVE_MS = 15_000;
 /** @returns {Claims} */
 export const claimsHere = () => indexedDBStore()[CLAIMS];
 
-/** @param {Claimed} claimed @param {TabOptions} options @param {Channels} channels @returns {Promise<Owned>} */
-export async function own({ lease, log }, { make, handler: options, waiting }, channels) {
+/** @param {Claim} claim @param {TabOptions} options @param {Channels} channels @returns {Promise<Owned>} */
+export async function own({ lease }, { make, handler: options, waiting }, channels) {
   const agent = await make(/** @type {any} */ (lease));
   if (typeof agent?.checkpoint !== "function") throw misuse(`the function that \`shared\` is given must return an Agent, got ${kindOf(agent)}`);
   if (!lease.isOpened) throw misuse("the agent of `shared` is made with openAgent(lease, options): one that is made otherwise would start tools before anything is stored");
   if (agent.isRunning) throw misuse("the function that `shared` is given only makes the agent; a run that was in progress is continued afterwards");
   const handler = agentHandler(agent, {
-    ...options, events: new StoredEvents(lease, agent, log), keepAliveMs: KEEP_ALIVE_MS,
+    ...options, events: lease.events, keepAliveMs: KEEP_ALIVE_MS,
     // In the same task, when what was said still waits to be read: a decision that was read, and has not led to anything yet, is
     // asked for again after a restore.
     commit: () => lease.save(agent.checkpoint()),
@@ -49,8 +48,9 @@ export async function own({ lease, log }, { make, handler: options, waiting }, c
   return { agent, handler, lease, answer, answers: new Answers(channels, answer, lease.fence, waiting) };
 }
 
-/** What a tab has that is alone: nothing is stored, and nobody can take it away. @param {string} id @returns {Claimed} */
+/** What a tab has that is alone: nothing is stored, and nobody can take it away. @param {string} id @returns {Claim} */
 export function alone(id) {
-  const shelf = { place: "nowhere", save: async () => true, renew: async () => true, release: async () => {} };
-  return { lease: new Lease({ shelf, ttlMs: Infinity }, id, 1, [], undefined, 0), log: { first: Date.now() * 1000, entries: [] }, at: performance.now() };
+  const now = Date.now() * 1000;
+  const shelf = { place: "nowhere", save: async () => true, renew: async () => true, release: async () => {}, events: async () => [] };
+  return { lease: new Lease({ shelf, ttlMs: Infinity }, id, { fence: 1, messages: [], first: now, last: now, bytes: 0 }, [], undefined, 0), at: performance.now() };
 }

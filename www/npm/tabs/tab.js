@@ -8,7 +8,7 @@ import { Asks } from "./asks.js";
 import { Channels } from "./channel.js";
 
 /** @import { AgentHandlerOptions } from "../server.js" */
-/** @import { Claimed, Claims } from "../stores/locked.js" */
+/** @import { Claim, Claims } from "../stores/locked.js" */
 /** @import { How } from "../stores/hold.js" */
 /** @import { MakeAgent, TabRole } from "../tabs.js" */
 /** @import { Message } from "./messages.js" */
@@ -49,7 +49,7 @@ export class Tab {
     this.waiting = undefined;
     /** When the owner said that it leaves. */
     this.leftAt = 0;
-    /** While this tab makes the agent. @type {Claimed["lease"] | undefined} */
+    /** While this tab makes the agent. @type {Claim["lease"] | undefined} */
     this.making = undefined;
     /** What belongs to the owner, which is loaded meanwhile. */
     this.ownerHalf = import("./owner.js");
@@ -181,7 +181,7 @@ export class Tab {
     }
   }
 
-  /** @param {Claimed} claimed @param {TabRole} role */
+  /** @param {Claim} claimed @param {TabRole} role */
   async #own(claimed, role) {
     const { lease } = claimed;
     const { channels, options } = this;
@@ -206,7 +206,7 @@ export class Tab {
     this.#setRole(role, performance.now() - since);
   }
 
-  /** @param {Claimed["lease"]} lease */
+  /** @param {Claim["lease"]} lease */
   #lost(lease) {
     if (this.owned?.lease !== lease) return;
     this.#stepDown();

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use module_halves::Module;
 use serde::Deserialize;
 
+use super::manifest::MANIFEST;
 use crate::run::{command, read, root};
 
 /// Finds out what runs, and when.
@@ -36,25 +37,26 @@ pub(super) fn recordings() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     Ok(found)
 }
 
-/// What ran until a first request had left, and until an answer had been read, by wire.
+/// What ran until a first request had left, until an answer had been read, and until a first request of a rarer kind had
+/// left, by wire.
 #[derive(Deserialize)]
 struct Traced {
     sent: BTreeMap<String, BTreeSet<u32>>,
     read: BTreeMap<String, BTreeSet<u32>>,
+    rarer: BTreeMap<String, BTreeSet<u32>>,
 }
 
 /// Splits the module; `facade` is the folder of the joined scripts, which run it. What did not run of functions that did is
-/// taken out of them first: what never ran, and then what only answers take.
+/// taken out of them first: what never ran, and then what did not for a first request.
 pub(super) fn split(wasm: &Path, facade: &Path, parts: &[String], folder: &Path) -> Result<()> {
     let mut whole = wasm.to_owned();
-    for (name, takes_answers) in [("without-rest.wasm", true), ("without-answers.wasm", false)] {
+    for (name, takes_all) in [("without-rest.wasm", true), ("without-answers.wasm", false)] {
         let bytes = fs::read(&whole)?;
-        let (module, traced) = trace(&bytes, facade, folder)?;
-        let sent = traced.sent.values().flatten();
-        let answered = traced.read.values().flatten().filter(|_| takes_answers);
-        let outlined = module.outlined(&sent.chain(answered).copied().collect(), LEAST)?;
+        let (module, Traced { sent, read, rarer }) = trace(&bytes, facade, folder)?;
+        let later = read.values().chain(rarer.values()).flatten().filter(|_| takes_all);
+        let ran = sent.values().flatten().chain(later).copied().collect();
         whole = folder.join(name);
-        fs::write(&whole, outlined)?;
+        fs::write(&whole, module.outlined(&ran, LEAST)?)?;
     }
     let bytes = fs::read(&whole)?;
     let (module, traced) = trace(&bytes, facade, folder)?;
@@ -75,34 +77,69 @@ fn trace<'a>(bytes: &'a [u8], facade: &Path, folder: &Path) -> Result<(Module<'a
     Ok((module, traced))
 }
 
-/// The functions of each part: what every request takes; what a wire takes beside that for its requests; what reads an
-/// answer, on any wire. All others are the rest.
+/// The parts: one for every first request and one for those of each wire; the same for answers; one for rarer requests; the
+/// rest.
+pub(super) struct Parts<'a, T> {
+    pub(super) first: &'a T,
+    pub(super) wires: &'a [T],
+    pub(super) answer: &'a T,
+    pub(super) answers: &'a [T],
+    pub(super) requests: &'a T,
+    pub(super) rest: &'a T,
+}
+
+impl<'a, T> Parts<'a, T> {
+    /// # Errors
+    /// If it is another number of parts.
+    pub(super) fn of(parts: &'a [T]) -> Result<Self> {
+        let few = || anyhow!("{MANIFEST} names another number of parts");
+        let [first, of_wires @ .., requests, rest] = parts else { return Err(few()) };
+        let (wires, reading) = of_wires.split_at(of_wires.len() / 2);
+        match reading {
+            [answer, answers @ ..] if answers.len() == wires.len() => {
+                Ok(Self { first, wires, answer, answers, requests, rest })
+            }
+            _ => Err(few()),
+        }
+    }
+}
+
+/// Functions, by wire.
+type Functions = BTreeMap<String, BTreeSet<u32>>;
+
+/// The functions of each part: what every request takes; what a wire takes beside that for its requests; what reads an answer
+/// on any wire, and what does on one alone; what rarer requests take. All others are the rest.
 fn sets(module: &Module<'_>, traced: &Traced, parts: &[String]) -> Result<Vec<BTreeSet<u32>>> {
-    let [_, wires @ .., _, _] = parts else { bail!("wasm-pack.toml names too few parts") };
-    let functions = |ran: &BTreeMap<String, BTreeSet<u32>>| -> Result<Vec<(String, BTreeSet<u32>)>> {
+    let wires = Parts::of(parts)?.wires;
+    let functions = |ran: &BTreeMap<String, BTreeSet<u32>>| -> Result<Functions> {
         ran.iter().map(|(wire, ran)| Ok((wire.clone(), module.entered(ran)?))).collect()
     };
-    let (sent, read) = (functions(&traced.sent)?, functions(&traced.read)?);
-    if !sent
-        .iter()
-        .map(|(wire, _)| wire)
-        .collect::<BTreeSet<_>>()
-        .iter()
-        .eq(&wires.iter().collect::<BTreeSet<_>>())
-    {
+    let (sent, read, rarer) = (functions(&traced.sent)?, functions(&traced.read)?, functions(&traced.rarer)?);
+    let known: BTreeSet<&String> = sent.keys().collect();
+    if known != wires.iter().collect() {
         bail!("wasm-pack.toml names other wires than {SCRIPT}");
     }
     // What one wire takes for a request and another for an answer is not that wire's own.
-    let is_shared = |wire: &String, function: &u32| {
-        sent.iter().chain(&read).any(|(other, ran)| other != wire && ran.contains(function))
-    };
-    let shared =
-        sent.iter().flat_map(|(wire, ran)| ran.iter().filter(move |function| is_shared(wire, function)));
-    let mut sets: Vec<BTreeSet<u32>> = vec![shared.copied().collect()];
-    for wire in wires {
-        let own = sent.iter().find(|(known, _)| known == wire).map(|(_, ran)| ran.clone());
-        sets.push(own.unwrap_or_default());
-    }
-    sets.push(read.into_iter().flat_map(|(_, ran)| ran).collect());
+    let mut sets = by_wire(&sent, &[&sent, &read, &rarer], wires);
+    sets.extend(by_wire(&read, &[&read, &rarer], wires));
+    sets.push(rarer.into_values().flatten().collect());
     Ok(sets)
+}
+
+/// What several wires take, and then what each takes alone, by what they take in these cases.
+fn by_wire(own: &Functions, cases: &[&Functions], wires: &[String]) -> Vec<BTreeSet<u32>> {
+    let is_alone = |wire: &String, function: &u32| {
+        let mut all = cases.iter().flat_map(|case| case.iter());
+        !all.any(|(other, ran)| other != wire && ran.contains(function))
+    };
+    let mut shared = BTreeSet::new();
+    let mut alone = BTreeMap::new();
+    for (wire, ran) in own {
+        let (one, more): (BTreeSet<u32>, BTreeSet<u32>) =
+            ran.iter().partition(|function| is_alone(wire, function));
+        shared.extend(more);
+        alone.insert(wire, one);
+    }
+    let alone = wires.iter().map(|wire| alone.remove(wire).unwrap_or_default());
+    std::iter::once(shared).chain(alone).collect()
 }

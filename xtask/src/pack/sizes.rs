@@ -5,9 +5,10 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use super::Built;
 use super::manifest::{Budget, MANIFEST};
+use super::parts::{self, Parts};
 use super::scripts::esbuild;
-use super::{Built, parts};
 use crate::run::{command, read, root};
 
 /// The sizes of the package: of every file, and of what a page loads.
@@ -17,6 +18,8 @@ pub struct Sizes {
     /// What a page with one wire, the largest, loads, script and wasm: until the first request leaves; until the first text
     /// can be read; afterwards, other wires included.
     stages: [(&'static str, [Size; 2]); 3],
+    /// What only an agent loads whose host stores its steps; no part of the sum.
+    apart: Size,
     budget: [usize; 2],
     /// Further modules: their files, their bytes after brotli, and their budgets.
     modules: Vec<(String, usize, usize)>,
@@ -60,7 +63,7 @@ impl Built {
         let mut sizes = text.lines().map(serde_json::from_str::<Size>);
         let mut script =
             || sizes.next().context("sizes.mjs printed nothing")?.context("in what sizes.mjs printed");
-        let (at_once, later) = (script()?, script()?);
+        let (at_once, later, apart) = (script()?, script()?, script()?);
         let files: Vec<(String, Size)> =
             names.into_iter().cloned().zip(sizes.collect::<Result<Vec<_>, _>>()?).collect();
         let size_of = |name: &String| {
@@ -70,12 +73,11 @@ impl Built {
         let parts = &self.manifest.package.parts;
         let parts = parts.iter().map(|name| size_of(&parts::file_of(&self.manifest.package.part, name)));
         let parts = parts.collect::<Result<Vec<_>>>()?;
-        let [begin, wires @ .., answer, rest] = parts.as_slice() else {
-            bail!("{MANIFEST} names too few parts")
-        };
-        let mut wires = wires.to_vec();
-        wires.sort_by_key(|size| size.2);
-        let largest = wires.pop().unwrap_or(NOTHING);
+        let Parts { first: begin, wires, answer, answers, requests, rest } = Parts::of(&parts)?;
+        let mut wires: Vec<(Size, Size)> = wires.iter().copied().zip(answers.iter().copied()).collect();
+        wires.sort_by_key(|(asking, reading)| asking.2 + reading.2);
+        let (asking, reading) = wires.pop().unwrap_or((NOTHING, NOTHING));
+        let others = wires.into_iter().fold(NOTHING, |sum, (asking, reading)| sum.with(asking).with(reading));
         // A budget for an entry that is not there would never be exceeded.
         entries.keys().try_for_each(|name| size_of(name).map(drop))?;
         let modules = self.manifest.modules.values();
@@ -84,10 +86,11 @@ impl Built {
         Ok(Sizes {
             modules: modules.collect::<Result<_>>()?,
             stages: [
-                ("first", [at_once, begin.with(largest)]),
-                ("answer", [NOTHING, *answer]),
-                ("afterwards", [later, wires.into_iter().fold(*rest, Size::with)]),
+                ("first", [at_once, begin.with(asking)]),
+                ("answer", [NOTHING, answer.with(reading)]),
+                ("afterwards", [later, requests.with(*rest).with(others)]),
             ],
+            apart,
             files,
             entry: entry.clone(),
             budget: [*first, *everything],
@@ -119,6 +122,7 @@ impl Sizes {
             everything = everything.with(script).with(wasm);
         }
         text.push_str(&line("everything", everything));
+        text.push_str(&line("apart, for durable runs", self.apart));
         text
     }
 
@@ -165,6 +169,7 @@ mod tests {
                 ("answer", [NOTHING, Size(20, 15, 10)]),
                 ("afterwards", [Size(3, 2, 1), Size(40, 35, 30)]),
             ],
+            apart: NOTHING,
             budget: [first, everything],
             modules: vec![("more.wasm".to_owned(), 5, 5)],
             own_std: true,

@@ -1,6 +1,6 @@
 // Prints what runs of the engine, and when: `node trace.mjs FACADE TRACED`, where FACADE is the folder of the joined scripts and
 // TRACED a module whose code notes that it ran. By wire: `sent` is what runs until a request has left, `read` what runs until
-// the pieces of an answer have been read, and until requests of rarer kinds have left.
+// the pieces of an answer have been read, `rarer` what runs until requests of rarer kinds have left.
 //
 // Whatever is not here is not wrong: a run that enters what is not there yet waits for it (boundary/gaps.js).
 import { readdirSync, readFileSync } from "node:fs";
@@ -58,7 +58,7 @@ const AGENTS = [
   () => ({ tools: [clock] }),
   () => ({ tools: [weather, clock], approveTool: () => true, approval: { mode: "enabled" }, steering: { when: "after_tool", inFlight: "finish" } }),
 ];
-/** Others: what only these take comes with what reads answers, and their requests leave when that is there. */
+/** Others: what only these take comes behind what reads answers, and their requests leave when that is there. */
 const OTHER_AGENTS = [
   (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
   () => ({ systemPrompt: "", tools: [search], streamOptions: { topP: 1, toolChoice: { toolName: "search" }, parallelToolCalls: false, reasoning: "high", cache: "auto", stop: ["."], body: { seed: 1.5, list: [true, null, -3, 1e21] } } }),
@@ -115,15 +115,14 @@ const RECORDED = ["openai-chat", "openai-responses", "anthropic", "gemini"].map(
 /** Frames that end an answer: from there on everything is needed. */
 const ENDS = /"(finish_reason|stop_reason|finishReason)": ?"|\[DONE\]|"type": ?"(response\.(completed|incomplete|failed)|error)"|"error": ?[{"]/;
 
-/** What ran until a request left, and until pieces of an answer had been read, by wire. */
-const sent = new Map(MODELS.map(([wire]) => [wire, new Set()]));
-const read = new Map(MODELS.map(([wire]) => [wire, new Set()]));
+/** What ran until a request left, until pieces of an answer had been read, and until a request of a rarer kind left, by wire. */
+const [sent, read, rarer] = [0, 1, 2].map(() => new Map(MODELS.map(([wire]) => [wire, new Set()])));
 
 for (const [wire, provider, make] of MODELS) {
   for (const options of [...AGENTS, ...OTHER_AGENTS]) {
     for (const input of [...INPUTS, ...OTHER_INPUTS]) {
       const isOther = OTHER_AGENTS.includes(options) || OTHER_INPUTS.includes(input);
-      await request(make, options(provider), input, isOther ? read.get(wire) : sent.get(wire));
+      await request(make, options(provider), input, (isOther ? rarer : sent).get(wire));
     }
   }
 }
@@ -148,7 +147,7 @@ for (const [wire, folder] of RECORDED) {
   for (const [stretch, count] of counts) if (count * 10 > names.length) read.get(wire).add(stretch);
 }
 const lists = (entered) => Object.fromEntries([...entered].map(([wire, numbers]) => [wire, [...numbers]]));
-console.log(JSON.stringify({ sent: lists(sent), read: lists(read) }));
+console.log(JSON.stringify({ sent: lists(sent), read: lists(read), rarer: lists(rarer) }));
 
 /** Adds what ran in the newest instance. @param {Set<number>} entered */
 function take(entered) {

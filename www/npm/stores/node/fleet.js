@@ -2,13 +2,21 @@
 // A store that several processes share, over any shelf.
 
 import { kindOf, misuse, uuid } from "../../shared.js";
-import { checkSave } from "../place.js";
+import { byLease, checkId } from "../by-lease.js";
 import { attempt, whole } from "../kept.js";
-import { entriesOf, Lease } from "./lease.js";
+import { Lease } from "../lease.js";
+import { sealed } from "./sealed.js";
 
-/** @import { Checkpoint } from "../../index.js" */
 /** @import { StoreOptions } from "../../stores-node.js" */
-/** @import { Shelf } from "./lease.js" */
+/** @import { Claimed, KeptShelf, LeaseShelf } from "../lease.js" */
+/**
+ * Where the agents of several processes are kept.
+ * @typedef {LeaseShelf & KeptShelf & {
+ *   claim(id: string, owner: string, ttlMs: number): Promise<Claimed | undefined>,
+ *   owner(id: string): Promise<string | undefined>,
+ *   abandoned(limit: number): Promise<string[]>,
+ * }} Shelf
+ */
 
 const TTL_MS = 30_000;
 /** Nobody notices a shorter one. */
@@ -25,6 +33,7 @@ export function fleetStore(shelf, options = {}, more = []) {
   if (typeof owner !== "string" || !/^[!-~]{1,500}$/.test(owner)) throw misuse(`\`owner\` must be the address or the name of this process: 1 to 500 letters of ASCII without blanks, got ${typeof owner === "string" ? JSON.stringify(owner.slice(0, 60)) : kindOf(owner)}`);
 
   if (sealing !== undefined && (typeof sealing !== "object" || sealing === null || sealing.key === undefined)) throw misuse(`\`seal\` must be { key }, with 32 bytes or a CryptoKey, got ${kindOf(sealing)}`);
+  const { shelf: own, open, openRows, pack } = sealed(shelf, sealing);
 
   /** @param {string} id @param {{ ttlMs?: number, waitMs?: number }} [how] @returns {Promise<Lease | undefined>} */
   async function claim(id, { ttlMs = usual, waitMs = 0 } = {}) {
@@ -35,12 +44,13 @@ export function fleetStore(shelf, options = {}, more = []) {
       const since = performance.now();
       const claimed = await attempt(shelf, "claimed in", id, () => shelf.claim(id, owner, ttlMs));
       if (claimed) {
-        const open = async () => ({ checkpoint: await whole(claimed, id, sealing), commands: (await Promise.all(claimed.commands.map((row) => entriesOf(row, id, sealing)))).flat() });
-        const opened = await open().catch(async (error) => {
+        try {
+          const commands = (await openRows(claimed.commands, id)).flatMap((row) => JSON.parse(row));
+          return new Lease({ shelf: own, ttlMs, pack: pack(id) }, id, claimed, commands, await open(whole(claimed), id), since);
+        } catch (error) {
           await shelf.release(id, claimed.fence);
           throw error;
-        });
-        return new Lease({ shelf, ttlMs, sealing }, id, claimed, opened, since);
+        }
       }
       if (performance.now() >= until) return undefined;
       const pause = Math.min(POLL_MS, Math.max(1, until - performance.now()));
@@ -49,27 +59,11 @@ export function fleetStore(shelf, options = {}, more = []) {
   }
 
   return {
+    ...byLease(shelf, claim, open),
     claim,
     /** @param {number} [limit] */
     abandoned: (limit = 100) => attempt(shelf, "looked for in", "*", () => shelf.abandoned(limit)),
     /** @param {string} id */
     owner: (id) => (checkId(id), attempt(shelf, "looked for in", id, () => shelf.owner(id))),
-    /** @param {string} id @param {Checkpoint} checkpoint */
-    async save(id, checkpoint) {
-      checkSave("save", id, checkpoint);
-      const lease = await claim(id);
-      if (!lease) throw Object.assign(new Error(`\`${id}\` belongs to another process at present; save by its lease, or wait: claim(id, { waitMs })`), { name: "LeaseError", code: "lost_lease" });
-      await lease.save(checkpoint);
-      await lease.release();
-    },
-    /** @param {string} id */
-    load: async (id) => (checkId(id), whole(await attempt(shelf, "loaded from", id, () => shelf.read(id)), id, sealing)),
-    /** @param {string} id */
-    delete: async (id) => (checkId(id), void (await attempt(shelf, "deleted from", id, () => shelf.remove(id)))),
   };
-}
-
-/** @param {unknown} id */
-function checkId(id) {
-  if (typeof id !== "string" || id === "" || id.length > 500) throw misuse(`the id of an agent must be a text of 500 characters at most, got ${typeof id === "string" ? `one of ${id.length}` : kindOf(id)}`);
 }

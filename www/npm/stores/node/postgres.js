@@ -5,7 +5,7 @@ import { kindOf, misuse } from "../../shared.js";
 import { fleetStore } from "./fleet.js";
 
 /** @import { PoolLike, StoreOptions } from "../../stores-node.js" */
-/** @import { Shelf } from "./lease.js" */
+/** @import { Shelf } from "./fleet.js" */
 
 /** Where the numbers of events begin: by the time, in microseconds. */
 const START = "floor(extract(epoch FROM now()) * 1000000)::bigint";

@@ -5,7 +5,7 @@ import { kindOf, misuse } from "../../shared.js";
 import { fleetStore } from "./fleet.js";
 
 /** @import { DatabaseLike, StoreOptions } from "../../stores-node.js" */
-/** @import { Shelf } from "./lease.js" */
+/** @import { Shelf } from "./fleet.js" */
 
 const NOW = "(unixepoch('subsec') * 1000)";
 /** Where the numbers of events begin: by the time, in microseconds. */

@@ -1,0 +1,240 @@
+//! How a run takes its seat, begins, and leaves.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::data::json::{FromJson, ToJson};
+use crate::data::json::{RawJson, Value};
+use crate::data::list::ListWriter;
+use crate::driver::{AgentLoopResult, AgentStream, Next};
+use crate::host::config::AgentLoopConfig;
+use crate::host::ports::{AgentRunContext, StepEffect};
+use crate::host::state::SessionState;
+use crate::machine::{AgentCommand, Output};
+use crate::words::error::{AgentError, ErrorInfo, ErrorKind};
+use crate::words::event::RunStopReason;
+
+use super::chance::Chance;
+use super::journal::{Journal, object_of};
+use super::open::{Open, What};
+use super::record::Outcome;
+use super::seat::{Inside, Seat};
+
+/// What an agent keeps of its journal between its runs.
+pub(crate) type JournalOfAgent = Rc<RefCell<Option<Rc<Journal>>>>;
+
+impl AgentStream {
+    /// Whether the run only repeats what an earlier process has lived: nothing new has happened yet. Always false for a run
+    /// without [`Steps`](crate::ports::Steps).
+    pub fn is_replaying(&self) -> bool {
+        self.seat.as_ref().is_some_and(|seat| seat.journal.replaying.get())
+    }
+
+    /// Takes a seat, if the run is durable.
+    pub(in crate::driver) fn seated(mut self) -> Self {
+        let Some(engine) = self.config.ports.steps.clone() else { return self };
+        let journal = self.handover.journal.borrow().clone();
+        let journal = journal.unwrap_or_else(|| {
+            let life = (self.config.rules.new_id)();
+            let journal = Journal::new(engine, self.config.ports.timer.clone(), life);
+            *self.handover.journal.borrow_mut() = Some(journal.clone());
+            journal
+        });
+        journal.runs.set(journal.runs.get() + 1);
+        let number = journal.runs.get();
+        let prefix =
+            if number > 1 { ["r", &crate::data::text::number(number)].concat() } else { String::new() };
+        let run_id = self.state.context().run_id.clone();
+        self.seat = Some(Seat::new(&journal, &prefix, true, self.handover.inbox.clone(), &run_id));
+        self.config = self.with_steps(self.config.clone());
+        self
+    }
+
+    /// Takes a seat in the journal of the run around it.
+    #[must_use]
+    pub(crate) fn inside(mut self, inside: Option<&Rc<dyn std::any::Any>>) -> Self {
+        let Some(Inside { journal, call }) = inside.and_then(|inside| inside.downcast_ref()) else {
+            return self;
+        };
+        let run_id = self.state.context().run_id.clone();
+        self.seat = Some(Seat::new(journal, call, false, self.handover.inbox.clone(), &run_id));
+        self.config = self.with_steps(self.config.clone());
+        self
+    }
+
+    /// A configuration whose chance repeats.
+    pub(in crate::driver) fn with_steps(&self, config: Rc<AgentLoopConfig>) -> Rc<AgentLoopConfig> {
+        let Some(seat) = &self.seat else { return config };
+        let mut config = config.as_ref().clone();
+        let (numbers, ids) = (seat.chance.clone(), seat.chance.clone());
+        config.rules.random = Rc::new(move || numbers.borrow_mut().number());
+        config.rules.new_id = Rc::new(move || ids.borrow_mut().id());
+        config.rules.has_approver |= seat.journal.engine.waits();
+        Rc::new(config)
+    }
+
+    pub(in crate::driver) fn has_steps(&self) -> bool {
+        self.seat
+            .as_ref()
+            .is_some_and(|seat| !seat.open.borrow().is_empty() || !seat.waiting.borrow().is_empty())
+    }
+
+    /// What the machine sees as the time.
+    pub(in crate::driver) fn journal_time(&self) -> Option<u64> {
+        let seat = self.seat.as_ref()?;
+        Some(match seat.streaming.get() {
+            // While an answer streams in, the time goes on for its limits alone.
+            Some((clock, began)) => clock + seat.journal.real_time().saturating_sub(began),
+            None => seat.journal.clock.get(),
+        })
+    }
+
+    /// A run inside a call is ended by the run around it. What it has shown of an answer is in no record, so it is taken back:
+    /// lived again, the run ends in the same way.
+    pub(in crate::driver) fn takes_back(&mut self) {
+        let Some(seat) = self.seat.as_ref().filter(|seat| !seat.is_root) else { return };
+        seat.streaming.set(None);
+        let event = self.state.take_back("the answer was cut before it was stored");
+        event.into_iter().for_each(|event| self.outputs.put_back(Output::Event(event)));
+    }
+
+    /// The session state for the tool that begins now.
+    pub(in crate::driver) fn state_of_call(&self) -> SessionState {
+        let Some(seat) =
+            self.seat.as_ref().filter(|seat| !seat.loose.borrow().contains_key(&seat.executing.get()))
+        else {
+            return self.state.session().clone();
+        };
+        let (state, held) = self.state.session().holding();
+        seat.held.borrow_mut().insert(seat.executing.get(), held);
+        state
+    }
+
+    /// Where an agent inside the call that begins now takes its steps.
+    pub(in crate::driver) fn inside_of_call(&self) -> Option<Rc<dyn std::any::Any>> {
+        let seat = self.seat.as_ref()?;
+        let call = seat.loose.borrow().get(&seat.executing.get()).cloned()?;
+        Some(Rc::new(Inside { journal: seat.journal.clone(), call }))
+    }
+
+    // ---- the beginning
+
+    /// Whether the run waits until what it begins with is stored.
+    pub(in crate::driver) fn awaits_begin(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(seat) = self.seat.clone().filter(|seat| seat.is_root) else { return false };
+        let journal = seat.journal.clone();
+        if journal.failure.borrow().is_some() {
+            self.fail();
+            return false;
+        }
+        let name = [&seat.prefix, "begin"].concat();
+        let known = journal.open.borrow().iter().find(|open| open.name == name).cloned();
+        let open = known.unwrap_or_else(|| {
+            // What was posted before belongs to the beginning.
+            while let Some(command) = seat.inbox.take() {
+                journal.post(&seat, command);
+            }
+            let open = Open::new(name, &seat, What::Begin(self.seen()), None);
+            journal.open(open.clone(), StepEffect::Begin);
+            open
+        });
+        journal.poll(cx);
+        let record = open.record.borrow().clone();
+        let Some(record) = record else { return journal.failure.borrow().is_none() || self.fail() };
+        journal.open.borrow_mut().retain(|known| !Rc::ptr_eq(known, &open));
+        journal.clock.set(journal.clock.get().max(record.at));
+        if let Outcome::Value(seen) = &record.outcome {
+            self.take_seen(&seen.to_value());
+        }
+        let later = seat.inbox.take_all();
+        for mail in &record.mail {
+            let own = journal.posted.borrow_mut().remove(&mail.id);
+            if let Some(command) = own.or_else(|| AgentCommand::from_json(&mail.command).ok()) {
+                seat.inbox.post(command);
+            }
+        }
+        if let Some(begin) = self.begin.take() {
+            self.begin(begin);
+        }
+        later.into_iter().for_each(|command| seat.inbox.post(command));
+        false
+    }
+
+    /// What a journal begins with.
+    fn seen(&self) -> RawJson {
+        object_of(|object| {
+            object.field("engine", env!("CARGO_PKG_VERSION"));
+            let mut tools = ListWriter::new(object.key("tools"));
+            for spec in self.config.rules.tools.iter() {
+                spec.schema.name.write_json(tools.item());
+            }
+            tools.end();
+            object.field("systemPrompt", &self.config.rules.system_prompt);
+            object.field("runId", &self.context().run_id).field("sessionId", &self.context().session_id);
+        })
+    }
+
+    /// The run has the ids that it began with, so that what follows from them is the same.
+    fn take_seen(&mut self, seen: &Value) {
+        let own = self.context().clone();
+        let id = |key: &str, own: &Rc<str>| seen.text_at(key).map_or(own.clone(), Rc::from);
+        let (run_id, session_id) = (id("runId", &own.run_id), id("sessionId", &own.session_id));
+        if let Some(seat) = &self.seat {
+            *seat.chance.borrow_mut() = Chance::new(&[&seat.prefix, &*run_id].concat());
+        }
+        self.state.set_context(AgentRunContext { run_id, session_id, ..own });
+    }
+
+    // ---- the end
+
+    /// The run is over. It ends when everything that was open is stored.
+    pub(in crate::driver) fn ends(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let Some(seat) = self.seat.clone().filter(|seat| seat.is_root) else { return Poll::Ready(Next::End) };
+        let journal = &seat.journal;
+        journal.poll(cx);
+        if journal.failure.borrow().is_none()
+            && journal.open.borrow().iter().any(|open| open.record.borrow().is_none())
+        {
+            return Poll::Pending;
+        }
+        journal.abandon();
+        Poll::Ready(Next::End)
+    }
+
+    /// The run leaves its journal, when it is over or gone.
+    pub(in crate::driver) fn leaves(&mut self) {
+        let Some(seat) = &self.seat else { return };
+        seat.leave();
+        if seat.is_root && self.result.is_none() {
+            // The process ends, or nobody wants the run any more: what is open is not stored.
+            seat.journal.abandon();
+        }
+    }
+
+    /// The engine could not store a step: the run cannot go on in this process. Returns false.
+    pub(super) fn fail(&mut self) -> bool {
+        let Some(seat) = self.seat.clone() else { return false };
+        if self.result.is_none() {
+            let text = seat.journal.failure.borrow().clone().unwrap_or_default();
+            let error =
+                ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Internal, text).in_phase("step") };
+            self.result = Some(AgentLoopResult {
+                stop_reason: RunStopReason::Error,
+                error: Some(AgentError::from(error)),
+                ..AgentLoopResult::of_silence(&self.state)
+            });
+            self.begin = None;
+            self.handover.hand_over(&mut self.state);
+            (self.handover.ended)();
+        }
+        seat.leave();
+        seat.journal.abandon();
+        false
+    }
+
+    /// Whether the run cannot go on in this process.
+    pub(in crate::driver) fn has_failed(&self) -> bool {
+        self.seat.as_ref().is_some_and(|seat| seat.is_root && seat.journal.failure.borrow().is_some())
+    }
+}

@@ -1,0 +1,408 @@
+//! Effects become steps, and what they answer enters the run when its turn has come.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::data::json::{FromJson, RawJson, ToJson, Value};
+use crate::data::list::ListWriter;
+use crate::driver::AgentStream;
+use crate::driver::run::ends_answer;
+use crate::host::ports::StepEffect;
+use crate::host::tool::{Progress, ToolOutcome};
+use crate::machine::{AgentCommand, Effect, EffectId, Input, Reply};
+use crate::rules::stream::AssistantMessageEvent;
+use crate::tape::{read_reply, write_reply};
+use crate::words::error::{ErrorInfo, ErrorKind};
+
+use super::journal::{Came, object_of};
+use super::open::{Open, What};
+use super::record::Outcome;
+use super::seat::{Entry, Seat};
+
+impl AgentStream {
+    // ---- effects become steps
+
+    /// An effect would start now. Returns it if it starts in the ordinary way; otherwise it has become a step.
+    pub(in crate::driver) fn opens(&mut self, id: EffectId, effect: Effect) -> Option<Effect> {
+        let Some(seat) = self.seat.clone() else { return Some(effect) };
+        seat.executing.set(id);
+        match &effect {
+            Effect::Choose => {
+                seat.loose.borrow_mut().insert(id, String::new());
+                return Some(effect);
+            }
+            Effect::Sleep { ms } => return self.opens_timer(&seat, id, *ms),
+            Effect::Approve(request) if self.config.ports.approver.is_none() => {
+                let name = seat.names.borrow_mut().name(&self.state, id, &effect);
+                let decision = seat.journal.engine.wait(&name, request);
+                let own = Rc::downgrade(&seat);
+                seat.waiting.borrow_mut().push(id);
+                seat.journal.wait_for(Box::pin(async move { Came::Decided(own, id, name, decision.await) }));
+                return None;
+            }
+            Effect::Execute { tool, call_id, .. } => {
+                let spec = self.config.rules.tools.get(*tool);
+                let (is_agent, is_idempotent) =
+                    spec.map_or((false, true), |spec| (spec.is_sub_agent, spec.idempotent));
+                if is_agent {
+                    let name = seat.names.borrow_mut().name(&self.state, id, &effect);
+                    seat.loose.borrow_mut().insert(id, name);
+                    return Some(effect);
+                }
+                if !is_idempotent {
+                    let name = seat.names.borrow_mut().start(&self.state, call_id);
+                    self.open(&seat, id, name, What::Start(id), StepEffect::Start, effect);
+                    return None;
+                }
+            }
+            _ => {}
+        }
+        self.open_effect(&seat, id, effect, None);
+        None
+    }
+
+    /// Opens the step of an effect. A tool that must not begin twice comes with its marker.
+    fn open_effect(&mut self, seat: &Rc<Seat>, id: EffectId, effect: Effect, marker: Option<String>) {
+        let name = seat.names.borrow_mut().name(&self.state, id, &effect);
+        let (what, data) = match &effect {
+            Effect::Infer { request, .. } => {
+                (What::Model(id), StepEffect::Model { request: request.clone() })
+            }
+            Effect::Execute { tool, call_id, arguments } => {
+                let spec = self.config.rules.tools.get(*tool);
+                let name: Rc<str> = spec.map_or_else(|| "".into(), |spec| spec.schema.name.clone());
+                let (call_id, arguments) = (call_id.clone(), arguments.clone());
+                (What::Tool(id, name.clone()), StepEffect::Tool { name, call_id, arguments })
+            }
+            _ => (What::Effect(id), StepEffect::Host),
+        };
+        let open = Open::new(name, seat, what, Some(effect));
+        *open.marker.borrow_mut() = marker;
+        self.open_step(seat, id, open, data);
+    }
+
+    fn open(
+        &mut self,
+        seat: &Rc<Seat>,
+        id: EffectId,
+        name: String,
+        what: What,
+        data: StepEffect,
+        effect: Effect,
+    ) {
+        let open = Open::new(name, seat, what, Some(effect));
+        self.open_step(seat, id, open, data);
+    }
+
+    fn open_step(&mut self, seat: &Rc<Seat>, id: EffectId, open: Rc<Open>, data: StepEffect) {
+        seat.open.borrow_mut().insert(id, open.clone());
+        seat.journal.open(open, data);
+        self.begin_works(seat);
+    }
+
+    /// Begins what the engine has asked for, in the ordinary way.
+    fn begin_works(&mut self, seat: &Rc<Seat>) {
+        loop {
+            let next = seat.to_begin.borrow_mut().pop_front();
+            let Some((id, effect)) = next else { return };
+            let is_wanted = seat.open.borrow().get(&id).is_some_and(|open| open.is_undecided());
+            if !is_wanted {
+                continue;
+            }
+            if let Effect::Infer { .. } = effect {
+                seat.streaming.set(Some((seat.journal.clock.get(), seat.journal.real_time())));
+            }
+            seat.executing.set(id);
+            self.carry_out(id, effect);
+            self.begin_timer(seat, id);
+        }
+    }
+
+    // ---- replies are outcomes
+
+    /// A piece of an answer, or progress: it passes, unless it ends the answer.
+    pub(in crate::driver) fn keeps_piece(&mut self, id: EffectId, mut reply: Reply) -> Option<Reply> {
+        let Some(seat) = self.seat.clone() else { return Some(reply) };
+        if let Reply::Progress(Progress::Ask(asking)) = &mut reply
+            && asking.ask.id.is_none()
+        {
+            // It is asked in this process alone, so no id that repeats is spent on it.
+            seat.asks.set(seat.asks.get() + 1);
+            let number = crate::data::text::number(seat.asks.get());
+            asking.ask.id = Some([&seat.journal.life, "/", &seat.prefix, &number].concat());
+        }
+        let is_model = seat.open.borrow().get(&id).is_some_and(|open| matches!(open.what, What::Model(_)));
+        if !is_model || !ends_answer(&reply) {
+            return Some(reply);
+        }
+        let mut events = self.state.arrived_of(id);
+        if let Reply::Stream(end) = reply {
+            events.push(end);
+        }
+        self.round.remove(id);
+        seat.streaming.set(None);
+        let open = seat.open.borrow().get(&id).cloned();
+        open.iter().for_each(|open| open.end(Outcome::Value(value_of_events(&events))));
+        None
+    }
+
+    /// The last reply of an effect: it is what the work of a step has ended with.
+    pub(in crate::driver) fn keeps_last(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
+        let Some(seat) = self.seat.clone() else { return Some(reply) };
+        if seat.loose.borrow_mut().remove(&id).is_some() {
+            return Some(reply);
+        }
+        if matches!(reply, Reply::Slept) && self.is_limit(&seat, id) {
+            return None;
+        }
+        let open = seat.open.borrow().get(&id).cloned();
+        let Some(open) = open else { return Some(reply) };
+        let held = seat.held.borrow_mut().remove(&id).map(|held| held.take()).unwrap_or_default();
+        open.end(Outcome::Value(object_of(|object| {
+            write_reply(self.state.messages(), self.state.chosen_messages(), &reply, object.key("reply"));
+            if !held.is_empty() {
+                let mut changes = ListWriter::new(object.key("state"));
+                for (key, value) in &held {
+                    let mut change = ListWriter::new(changes.item());
+                    key.write_json(change.item());
+                    if let Some(value) = value {
+                        value.write_json(change.item());
+                    }
+                    change.end();
+                }
+                changes.end();
+            }
+        })));
+        None
+    }
+
+    /// An effect is not wanted any more.
+    pub(in crate::driver) fn gives_up(&mut self, id: EffectId) {
+        let Some(seat) = self.seat.clone() else { return };
+        let open = seat.open.borrow_mut().remove(&id);
+        if let Some(open) = open {
+            if matches!(open.what, What::Model(_)) {
+                seat.streaming.set(None);
+            }
+            open.drop_work();
+        }
+        seat.loose.borrow_mut().remove(&id);
+        seat.held.borrow_mut().remove(&id);
+        seat.timers.borrow_mut().remove(&id);
+        self.give_up_timer(&seat, id);
+        if seat.waiting.borrow().contains(&id) {
+            seat.journal.stop_waiting(&seat, id);
+        }
+    }
+
+    // ---- what enters
+
+    /// Does what the journal wants of the run. Returns whether there was anything.
+    pub(in crate::driver) fn enters(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(seat) = self.seat.clone() else { return false };
+        seat.quiet.set(false);
+        *seat.waker.borrow_mut() = Some(cx.waker().clone());
+        if seat.is_root {
+            seat.journal.poll(cx);
+        }
+        if !seat.to_begin.borrow().is_empty() {
+            self.begin_works(&seat);
+            return true;
+        }
+        let entry = seat.entry.take();
+        let Some(entry) = entry else { return false };
+        self.handle_progress();
+        self.enter(&seat, entry);
+        true
+    }
+
+    /// Nothing is left to do in this run until something enters.
+    pub(in crate::driver) fn rests(&mut self, cx: &mut Context<'_>) -> Option<Poll<bool>> {
+        let seat = self.seat.clone()?;
+        seat.quiet.set(true);
+        if seat.is_root {
+            if seat.journal.pump(cx) {
+                if self.has_failed() {
+                    self.fail();
+                }
+                return Some(Poll::Ready(true));
+            }
+            let journal = &seat.journal;
+            let is_idle = !journal.seats().iter().any(|seat| seat.is_busy());
+            let has_nothing = journal.open.borrow().is_empty() && journal.arrived.borrow().is_empty();
+            if is_idle && has_nothing && journal.waits.get() == 0 && !self.state.is_ended() {
+                self.wait_for_mail(&seat);
+                return Some(Poll::Ready(true));
+            }
+        }
+        if self.round.tasks.has_woken() {
+            cx.waker().wake_by_ref();
+        }
+        Some(Poll::Pending)
+    }
+
+    fn enter(&mut self, seat: &Rc<Seat>, entry: Entry) {
+        // It enters at the time of the journal, also while an answer streams in.
+        let streaming = seat.streaming.take();
+        self.enter_now(seat, entry);
+        seat.streaming.set(streaming);
+    }
+
+    fn enter_now(&mut self, seat: &Rc<Seat>, entry: Entry) {
+        match entry {
+            Entry::Pieces(open) => self.enter_pieces(&open),
+            Entry::Mail(commands) => self.enter_mail(commands),
+            Entry::Record(open) => self.enter_record(seat, &open),
+            Entry::Limit => {
+                if let Some((timer, _)) = seat.total.take() {
+                    self.round.remove(timer);
+                    self.step(Input::Reply(timer, Reply::Slept));
+                }
+            }
+            Entry::Decided(id, decision) => {
+                if has_waited(seat, id) {
+                    self.step(Input::Reply(id, Reply::Approved(decision)));
+                }
+            }
+            Entry::Slept(id) => {
+                if has_waited(seat, id) {
+                    self.step(Input::Reply(id, Reply::Slept));
+                }
+            }
+        }
+    }
+
+    fn enter_pieces(&mut self, open: &Open) {
+        let Some(id) = open.what.effect() else { return };
+        for event in events_of(open) {
+            let piece = Reply::Stream(event);
+            if !ends_answer(&piece) {
+                self.step(Input::Reply(id, piece));
+            }
+        }
+    }
+
+    fn enter_mail(&mut self, commands: Vec<AgentCommand>) {
+        let mut commands = commands.into_iter().peekable();
+        while let Some(command) = commands.next() {
+            if self.state.is_ended() {
+                // It is for the next run.
+                self.handover.inbox.post(command);
+                continue;
+            }
+            match command {
+                AgentCommand::Cancel(reason) => self.enter_abort(&reason),
+                AgentCommand::Steer(letter) => {
+                    let mut letters = vec![letter];
+                    while let Some(AgentCommand::Steer(letter)) =
+                        commands.next_if(|next| matches!(next, AgentCommand::Steer(_)))
+                    {
+                        letters.push(letter);
+                    }
+                    self.handle_progress();
+                    self.step(Input::Steer(letters));
+                }
+                command => self.handle_command(command),
+            }
+        }
+    }
+
+    fn enter_record(&mut self, seat: &Rc<Seat>, open: &Rc<Open>) {
+        let record = open.record.borrow().clone();
+        let Some(record) = record else { return };
+        let Some(id) = open.what.effect() else { return };
+        let is_open = seat.open.borrow().get(&id).is_some_and(|known| Rc::ptr_eq(known, open));
+        // What was to enter before has ended it.
+        if !is_open {
+            return;
+        }
+        seat.open.borrow_mut().remove(&id);
+        self.round.remove(id);
+        match (&open.what, &record.outcome) {
+            (What::Start(_), Outcome::Value(life)) => {
+                let life = life.to_value().as_str().unwrap_or_default().to_owned();
+                if let Some(effect) = open.effect.take() {
+                    self.open_effect(seat, id, effect, Some(life));
+                }
+            }
+            (What::Model(_), _) => {
+                let end = events_of(open).pop().map(Reply::Stream).filter(ends_answer);
+                self.step(Input::Reply(id, end.unwrap_or(Reply::StreamEnded)));
+            }
+            (What::Tool(..), Outcome::Late) => match self.state.timer_of(id) {
+                Some(timer) => self.step(Input::Reply(timer, Reply::Slept)),
+                None => self.step(Input::Reply(id, Reply::Executed(ToolOutcome::Interrupted))),
+            },
+            (What::Tool(..) | What::Effect(_), Outcome::Value(value)) => {
+                self.enter_value(id, open, &value.to_value())
+            }
+            (What::Tool(..), _) => self.step(Input::Reply(id, Reply::Executed(ToolOutcome::Interrupted))),
+            (_, outcome) => self.cannot_enter(seat, open, outcome),
+        }
+    }
+
+    /// What a port of the host has answered.
+    fn enter_value(&mut self, id: EffectId, open: &Open, value: &Value) {
+        for change in value.list_at("state") {
+            match change.as_array() {
+                Some([Value::String(key), value]) => self.state.session().set(key, value.clone()),
+                Some([Value::String(key)]) => self.state.session().delete(key),
+                _ => {}
+            }
+        }
+        let reply = value.get("reply").unwrap_or(&Value::Null);
+        match read_reply(self.state.messages(), self.state.chosen_messages(), reply) {
+            Ok(reply) => self.step(Input::Reply(id, reply)),
+            Err(why) => {
+                if let Some(seat) = self.seat.clone() {
+                    self.cannot_enter(&seat, open, &Outcome::Error(why));
+                }
+            }
+        }
+    }
+
+    /// A record has nothing that the run could go on with.
+    fn cannot_enter(&self, seat: &Seat, open: &Open, outcome: &Outcome) {
+        let why = match outcome {
+            Outcome::Error(why) => why.as_str(),
+            _ => "it has no value",
+        };
+        let text = ["what is stored of the step `", &open.name, "` cannot enter the run: ", why].concat();
+        seat.journal.failure.borrow_mut().get_or_insert(text);
+        seat.journal.wake();
+    }
+}
+
+/// Whether the run still waits for what the engine does by itself. It does not wait any more.
+fn has_waited(seat: &Seat, id: EffectId) -> bool {
+    let mut waiting = seat.waiting.borrow_mut();
+    let before = waiting.len();
+    waiting.retain(|known| *known != id);
+    waiting.len() < before
+}
+
+/// What is stored of an answer.
+pub(super) fn value_of_events(events: &Vec<AssistantMessageEvent>) -> RawJson {
+    object_of(|object| {
+        object.field("events", events);
+    })
+}
+
+/// The events of a stored answer.
+fn events_of(open: &Open) -> Vec<AssistantMessageEvent> {
+    let record = open.record.borrow();
+    let failed = |text: &str| {
+        vec![AssistantMessageEvent::Error(ErrorInfo {
+            retryable: false,
+            ..ErrorInfo::new(ErrorKind::Internal, text)
+        })]
+    };
+    match record.as_ref().map(|record| &record.outcome) {
+        Some(Outcome::Value(value)) => {
+            let value = value.to_value();
+            Vec::from_json(value.get("events").unwrap_or(&Value::Null)).unwrap_or_else(|why| failed(&why))
+        }
+        Some(Outcome::Error(text)) => failed(text),
+        _ => failed("the call was cancelled"),
+    }
+}

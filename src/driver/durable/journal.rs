@@ -1,0 +1,295 @@
+//! The journal of an agent: the steps of its runs and of those inside their calls, and the clock.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use futures::future::{FutureExt, LocalBoxFuture};
+use futures::stream::{FuturesUnordered, StreamExt};
+
+use crate::data::json::{ObjectWriter, RawJson};
+use crate::data::table::Table;
+use crate::host::isolate::guard;
+use crate::host::ports::{Step, StepEffect, Steps, Timer};
+use crate::machine::{AgentCommand, EffectId};
+use crate::rules::approval::ToolDecision;
+use crate::rules::stream::AssistantMessageEvent;
+use crate::words::error::{ErrorInfo, ErrorKind};
+
+use super::open::{Open, What};
+use super::record::{Mail, Outcome, Record, too_large};
+use super::seat::{Entry, Seat};
+
+/// What the engine has come back with.
+pub(super) enum Came {
+    Record(Rc<Open>, Result<RawJson, String>),
+    Decided(Weak<Seat>, EffectId, String, Result<ToolDecision, String>),
+    Slept(Weak<Seat>, EffectId, String, u64),
+}
+
+/// An answer of a person, or the end of a delay, which the engine has.
+pub(super) struct Arrival {
+    pub(super) name: String,
+    pub(super) seat: Weak<Seat>,
+    pub(super) id: EffectId,
+    pub(super) entry: Entry,
+    /// What time it is then, at least.
+    pub(super) at: u64,
+}
+
+pub(crate) struct Journal {
+    pub(super) engine: Rc<dyn Steps>,
+    pub(super) timer: Rc<dyn Timer>,
+    /// Identifies this process among those that live the run.
+    pub(super) life: String,
+    /// The time of the last record that has entered: what the machine sees.
+    pub(super) clock: Cell<u64>,
+    /// The highest time and the highest number of a record.
+    seen: Cell<u64>,
+    n: Cell<u64>,
+    /// How many runs have begun.
+    pub(super) runs: Cell<u64>,
+    pub(super) mails: Cell<u64>,
+    arrivals: Cell<u64>,
+    pub(super) replaying: Cell<bool>,
+    /// The runs in progress.
+    pub(super) seats: RefCell<Vec<Weak<Seat>>>,
+    /// The steps whose answer has not entered.
+    pub(super) open: RefCell<Vec<Rc<Open>>>,
+    running: RefCell<FuturesUnordered<LocalBoxFuture<'static, Came>>>,
+    fresh: RefCell<Vec<LocalBoxFuture<'static, Came>>>,
+    /// Mail that is in no record yet.
+    pub(super) mail: RefCell<Vec<Mail>>,
+    /// Mail of this process, by its id: with the receipts of its senders.
+    pub(super) posted: RefCell<Table<String, AgentCommand>>,
+    /// How many effects the engine waits or sleeps for.
+    pub(super) waits: Cell<u64>,
+    pub(super) arrived: RefCell<VecDeque<Arrival>>,
+    /// The names of those that have entered.
+    pub(super) entered: RefCell<Vec<String>>,
+    /// What enters next, in order.
+    pub(super) queue: RefCell<VecDeque<(Weak<Seat>, Entry)>>,
+    /// Why the run cannot go on in this process.
+    pub(super) failure: RefCell<Option<String>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Journal {
+    pub(super) fn new(engine: Rc<dyn Steps>, timer: Rc<dyn Timer>, life: String) -> Rc<Self> {
+        Rc::new(Journal {
+            engine,
+            timer,
+            life,
+            clock: Cell::default(),
+            seen: Cell::default(),
+            n: Cell::default(),
+            runs: Cell::default(),
+            mails: Cell::default(),
+            arrivals: Cell::default(),
+            replaying: Cell::new(true),
+            seats: RefCell::default(),
+            open: RefCell::default(),
+            running: RefCell::default(),
+            fresh: RefCell::default(),
+            mail: RefCell::default(),
+            posted: RefCell::default(),
+            waits: Cell::default(),
+            arrived: RefCell::default(),
+            entered: RefCell::default(),
+            queue: RefCell::default(),
+            failure: RefCell::default(),
+            waker: RefCell::default(),
+        })
+    }
+
+    /// Whether stored answers may be left to enter.
+    pub(crate) fn is_replaying(&self) -> bool {
+        self.replaying.get()
+    }
+
+    /// The clock of this process.
+    pub(super) fn real_time(&self) -> u64 {
+        guard(|| Ok(self.timer.now())).unwrap_or(self.clock.get())
+    }
+
+    /// The first record of the first run is made in this process: nothing is lived again.
+    pub(super) fn begins_anew(&self) {
+        if self.runs.get() == 1 {
+            self.replaying.set(false);
+        }
+    }
+
+    /// The runs in progress.
+    pub(super) fn seats(&self) -> Vec<Rc<Seat>> {
+        self.seats.borrow().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(super) fn has_seat(&self, prefix: &str) -> bool {
+        self.seats.borrow().iter().filter_map(Weak::upgrade).any(|seat| seat.prefix == prefix)
+    }
+
+    pub(super) fn forget(&self, seat: &Seat) {
+        self.seats
+            .borrow_mut()
+            .retain(|known| known.as_ptr() != std::ptr::from_ref(seat) && known.strong_count() > 0);
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(waker) = self.waker.borrow().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+
+    // ---- steps
+
+    /// Asks the engine for a step.
+    pub(super) fn open(self: &Rc<Self>, open: Rc<Open>, effect: StepEffect) {
+        let (own, journal) = (open.clone(), Rc::downgrade(self));
+        let work = move |attempt| own.clone().work(&journal, attempt);
+        let step = Step::new(open.name.clone(), effect, Rc::new(work));
+        self.open.borrow_mut().push(open.clone());
+        if self.is_ending(&open.name) {
+            open.end(Outcome::Cancelled);
+        }
+        let record = guard(|| Ok(self.engine.step(step)));
+        self.fresh.borrow_mut().push(match record {
+            Ok(mut record) => Box::pin(async move {
+                let record = std::future::poll_fn(|cx| match guard(|| Ok(record.poll_unpin(cx))) {
+                    Ok(poll) => poll,
+                    Err(text) => Poll::Ready(Err(text)),
+                });
+                Came::Record(open, record.await)
+            }),
+            Err(text) => Box::pin(async { Came::Record(open, Err(text)) }),
+        });
+        // What can be begun is begun right here, as it is without an engine.
+        self.poll(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Waits for something that the engine does by itself.
+    pub(super) fn wait_for(&self, future: LocalBoxFuture<'static, Came>) {
+        self.waits.set(self.waits.get() + 1);
+        self.fresh.borrow_mut().push(future);
+    }
+
+    /// Lets the engine go on.
+    pub(super) fn poll(&self, cx: &mut Context<'_>) {
+        *self.waker.borrow_mut() = Some(cx.waker().clone());
+        loop {
+            let Ok(mut running) = self.running.try_borrow_mut() else { return };
+            running.extend(self.fresh.take());
+            let Poll::Ready(Some(came)) = running.poll_next_unpin(cx) else { return };
+            drop(running);
+            self.came(came);
+        }
+    }
+
+    fn came(&self, came: Came) {
+        let (name, seat, id, entry, at) = match came {
+            Came::Record(open, record) => return self.resolved(&open, record),
+            Came::Decided(seat, id, name, decision) => (name, seat, id, Entry::Decided(id, decision), 0),
+            Came::Slept(seat, id, name, until) => (name, seat, id, Entry::Slept(id), until),
+        };
+        // Perhaps nobody waits for it any more.
+        if seat.upgrade().is_some_and(|seat| seat.waiting.borrow().contains(&id)) {
+            self.waits.set(self.waits.get().saturating_sub(1));
+            self.arrived.borrow_mut().push_back(Arrival { name, seat, id, entry, at });
+        }
+    }
+
+    fn resolved(&self, open: &Rc<Open>, record: Result<RawJson, String>) {
+        let read = record.and_then(|json| {
+            Record::read(&json).ok_or_else(|| {
+                "it must give back what the work returned; it gave something else, or the record is of a newer turnwheel"
+                    .to_owned()
+            })
+        });
+        match read {
+            Ok(record) => {
+                self.seen.set(self.seen.get().max(record.at));
+                self.n.set(self.n.get().max(record.n));
+                self.arrivals.set(self.arrivals.get() + 1);
+                open.arrival.set(self.arrivals.get());
+                *open.record.borrow_mut() = Some(Rc::new(record));
+            }
+            Err(why) => {
+                self.open.borrow_mut().retain(|known| !Rc::ptr_eq(known, open));
+                let text = ["the step `", &open.name, "` could not be stored: ", &why].concat();
+                self.failure.borrow_mut().get_or_insert(text);
+            }
+        }
+        self.wake();
+    }
+
+    /// Nobody wants to know any more what the engine does by itself.
+    pub(super) fn stop_waiting(&self, seat: &Seat, id: EffectId) {
+        seat.waiting.borrow_mut().retain(|known| *known != id);
+        let is_it = |arrival: &Arrival| arrival.id == id && arrival.seat.as_ptr() == std::ptr::from_ref(seat);
+        let place = self.arrived.borrow().iter().position(is_it);
+        match place {
+            Some(place) => drop(self.arrived.borrow_mut().remove(place)),
+            None => self.waits.set(self.waits.get().saturating_sub(1)),
+        }
+    }
+
+    /// The run is gone, and with it everything that the engine was asked for.
+    pub(super) fn abandon(&self) {
+        self.open.borrow_mut().clear();
+        self.fresh.borrow_mut().clear();
+        self.arrived.borrow_mut().clear();
+        self.queue.borrow_mut().clear();
+        self.waits.set(0);
+        if let Ok(mut running) = self.running.try_borrow_mut() {
+            *running = FuturesUnordered::new();
+        }
+    }
+
+    /// Writes the record of what the work has ended with, as long as may be stored.
+    pub(super) fn write(&self, open: &Open, outcome: Outcome) -> RawJson {
+        let (at, n) = (self.real_time().max(self.seen.get()), self.n.get() + 1);
+        self.seen.set(at);
+        self.n.set(n);
+        let after = self.entered.borrow().get(open.since..).unwrap_or_default().to_vec();
+        let mut record = Record { at, n, outcome, mail: self.mail.take(), after };
+        let mut json = record.write();
+        let (bytes, limit) = (json.as_str().len(), self.engine.max_bytes().unwrap_or(usize::MAX));
+        if bytes > limit {
+            record.outcome = shortened(&open.what, &open.name, bytes, limit);
+            json = record.write();
+        }
+        *open.ended.borrow_mut() = Some((json.clone(), at, n));
+        json
+    }
+}
+
+/// What is stored in place of a value that is too large.
+fn shortened(what: &What, name: &str, bytes: usize, limit: usize) -> Outcome {
+    let mut json = String::new();
+    let mut object = ObjectWriter::new(&mut json);
+    match what {
+        What::Tool(_, tool) => {
+            let mut reply = ObjectWriter::new(object.key("reply"));
+            reply.field("kind", "executed");
+            let result = crate::host::tool::AgentToolResult::error(too_large(tool, bytes, limit));
+            reply.field("result", &result);
+            reply.end();
+        }
+        What::Model(_) => {
+            let error = ErrorInfo::new(ErrorKind::Internal, too_large(name, bytes, limit));
+            object.field("events", &vec![AssistantMessageEvent::Start, AssistantMessageEvent::Error(error)]);
+        }
+        _ => return Outcome::Error(too_large(name, bytes, limit)),
+    }
+    object.end();
+    RawJson::parse(&json).map_or_else(|_| Outcome::Cancelled, Outcome::Value)
+}
+
+/// A value of a member, as JSON.
+pub(super) fn object_of(write: impl FnOnce(&mut ObjectWriter<'_>)) -> RawJson {
+    let mut json = String::new();
+    let mut object = ObjectWriter::new(&mut json);
+    write(&mut object);
+    object.end();
+    RawJson::parse(&json).unwrap_or_else(|_| RawJson::null())
+}

@@ -1,0 +1,191 @@
+//! A step that is open: what the engine was asked for, and what has become of it.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::task::{Poll, Waker};
+
+use futures::future::LocalBoxFuture;
+
+use crate::data::json::RawJson;
+use crate::machine::{Effect, EffectId};
+
+use super::journal::Journal;
+use super::record::{Outcome, Record};
+use super::seat::Seat;
+
+/// What a step is about.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    /// What a run begins with.
+    Begin(RawJson),
+    /// A wait for mail.
+    Mail,
+    /// That a tool is about to begin.
+    Start(EffectId),
+    /// An effect that is carried out.
+    Effect(EffectId),
+    /// The same, of a call of a model.
+    Model(EffectId),
+    /// The same, of a tool, with its name.
+    Tool(EffectId, Rc<str>),
+}
+
+impl What {
+    pub(super) fn effect(&self) -> Option<EffectId> {
+        match self {
+            What::Start(id) | What::Effect(id) | What::Model(id) | What::Tool(id, _) => Some(*id),
+            What::Begin(_) | What::Mail => None,
+        }
+    }
+}
+
+pub(super) struct Open {
+    pub(super) name: String,
+    pub(super) seat: Weak<Seat>,
+    pub(super) what: What,
+    /// What is to be carried out when the engine asks for it.
+    pub(super) effect: RefCell<Option<Effect>>,
+    /// The life that the marker of a call of a tool has.
+    pub(super) marker: RefCell<Option<String>>,
+    /// Whether the engine has asked for the work, in this process.
+    pub(super) begun: Cell<bool>,
+    pub(super) attempt: Cell<Option<u32>>,
+    pub(super) outcome: RefCell<Option<Outcome>>,
+    waker: RefCell<Option<Waker>>,
+    /// What the work has ended with, in this process.
+    pub(super) ended: RefCell<Option<(RawJson, u64, u64)>>,
+    /// What is stored.
+    pub(super) record: RefCell<Option<Rc<Record>>>,
+    /// How many records had come from the engine before this one.
+    pub(super) arrival: Cell<u64>,
+    /// Whether nobody wants what it answers any more.
+    pub(super) dropped: Cell<bool>,
+    /// How many answers of people and ends of delays had entered when it was opened.
+    pub(super) since: usize,
+}
+
+impl Open {
+    pub(super) fn new(name: String, seat: &Rc<Seat>, what: What, effect: Option<Effect>) -> Rc<Self> {
+        Rc::new(Open {
+            name,
+            seat: Rc::downgrade(seat),
+            what,
+            effect: RefCell::new(effect),
+            marker: RefCell::default(),
+            begun: Cell::default(),
+            attempt: Cell::default(),
+            outcome: RefCell::default(),
+            waker: RefCell::default(),
+            ended: RefCell::default(),
+            record: RefCell::default(),
+            arrival: Cell::default(),
+            dropped: Cell::default(),
+            since: seat.journal.entered.borrow().len(),
+        })
+    }
+
+    /// Whether its work is being done in this process.
+    pub(super) fn is_working(&self) -> bool {
+        self.begun.get() && self.ended.borrow().is_none() && self.record.borrow().is_none()
+    }
+
+    /// Whether nothing has become of it yet.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.outcome.borrow().is_none() && self.ended.borrow().is_none() && self.record.borrow().is_none()
+    }
+
+    /// The work ends. Only its first end counts.
+    pub(super) fn end(&self, outcome: Outcome) {
+        if !self.is_undecided() {
+            return;
+        }
+        *self.outcome.borrow_mut() = Some(outcome);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Nobody wants it any more.
+    pub(super) fn drop_work(&self) {
+        self.dropped.set(true);
+        self.end(Outcome::Cancelled);
+    }
+
+    /// When it ended, as far as that is known.
+    pub(super) fn key(&self) -> Option<(u64, u64)> {
+        if let Some((_, at, n)) = &*self.ended.borrow() {
+            return Some((*at, *n));
+        }
+        self.record.borrow().as_ref().map(|record| (record.at, record.n))
+    }
+
+    /// Does the work, when the engine asks for it.
+    pub(super) fn work(
+        self: Rc<Self>,
+        journal: &Weak<Journal>,
+        attempt: Option<u32>,
+    ) -> LocalBoxFuture<'static, RawJson> {
+        if !self.begun.replace(true) {
+            self.attempt.set(attempt);
+            self.begin(journal);
+        }
+        let (open, journal) = (self, journal.clone());
+        Box::pin(poll_fn(move |cx| {
+            if let Some((json, ..)) = &*open.ended.borrow() {
+                return Poll::Ready(json.clone());
+            }
+            let outcome = open.outcome.take();
+            match (outcome, journal.upgrade()) {
+                (Some(outcome), Some(journal)) => Poll::Ready(journal.write(&open, outcome)),
+                _ => {
+                    *open.waker.borrow_mut() = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        }))
+    }
+
+    /// Whether a call that is about to begin may have begun before, in a process that has ended.
+    fn may_have_run(&self, journal: &Journal) -> bool {
+        let marker = self.marker.borrow();
+        let Some(life) = marker.as_ref() else { return false };
+        match self.attempt.get() {
+            // Where each step has a process of its own, the marker is always of another one.
+            Some(attempt) if journal.engine.is_ordered() => attempt > 1,
+            attempt => *life != journal.life || attempt.is_some_and(|attempt| attempt > 1),
+        }
+    }
+
+    fn begin(&self, journal: &Weak<Journal>) {
+        let Some(journal) = journal.upgrade() else { return };
+        match &self.what {
+            What::Begin(seen) => {
+                journal.begins_anew();
+                self.end(Outcome::Value(seen.clone()));
+            }
+            What::Start(_) => self.end(Outcome::Value(RawJson::string(&journal.life))),
+            What::Mail => {
+                if journal.has_mail() {
+                    self.end(Outcome::Value(RawJson::null()));
+                }
+            }
+            What::Effect(id) | What::Model(id) | What::Tool(id, _) => {
+                let Some(seat) = self.seat.upgrade().filter(|_| self.is_undecided()) else { return };
+                if self.may_have_run(&journal) {
+                    return self.end(Outcome::Value(interrupted()));
+                }
+                if let Some(effect) = self.effect.take() {
+                    seat.to_begin.borrow_mut().push_back((*id, effect));
+                    seat.wake();
+                    journal.wake();
+                }
+            }
+        }
+    }
+}
+
+/// The value of a call that is not begun again.
+fn interrupted() -> RawJson {
+    RawJson::parse(r#"{"reply":{"kind":"executed","interrupted":true}}"#).unwrap_or_else(|_| RawJson::null())
+}

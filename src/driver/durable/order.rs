@@ -1,0 +1,166 @@
+//! What enters next: one thing at a time, in the same order in every process.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+use std::task::Context;
+
+use crate::data::json::FromJson;
+use crate::machine::AgentCommand;
+
+use super::journal::{Arrival, Journal};
+use super::open::{Open, What};
+use super::record::Mail;
+use super::seat::{Entry, Seat};
+
+impl Journal {
+    /// Lets the engine go on, and gives a run what enters next, if that is certain. Returns whether any run has something to do.
+    pub(super) fn pump(&self, cx: &mut Context<'_>) -> bool {
+        self.poll(cx);
+        if self.failure.borrow().is_some() {
+            return true;
+        }
+        let seats = self.seats();
+        let mut acts = false;
+        for seat in seats.iter().filter(|seat| seat.has_to_act()) {
+            seat.wake();
+            acts = true;
+        }
+        if acts {
+            return true;
+        }
+        if seats.iter().any(|seat| seat.is_busy()) {
+            return false;
+        }
+        loop {
+            if self.give_next() {
+                return true;
+            }
+            if !self.choose() {
+                return false;
+            }
+        }
+    }
+
+    /// Gives a run what is next in the queue.
+    fn give_next(&self) -> bool {
+        loop {
+            let Some((seat, entry)) = self.queue.borrow_mut().pop_front() else { return false };
+            let Some(seat) = seat.upgrade() else { continue };
+            if let Entry::Record(open) = &entry {
+                let at = open.record.borrow().as_ref().map_or(0, |record| record.at);
+                self.clock.set(self.clock.get().max(at));
+                if let Some(late) = self.overdue() {
+                    self.queue.borrow_mut().push_front((Rc::downgrade(&seat), entry));
+                    late.give(Entry::Limit);
+                    return true;
+                }
+                if open.dropped.get() {
+                    continue;
+                }
+            }
+            seat.give(entry);
+            return true;
+        }
+    }
+
+    /// A run whose time is over by the clock of the journal.
+    fn overdue(&self) -> Option<Rc<Seat>> {
+        let is_over = |seat: &Rc<Seat>| seat.total.get().is_some_and(|(_, until)| until <= self.clock.get());
+        self.seats().into_iter().find(is_over)
+    }
+
+    /// Puts what enters next into the queue. Returns whether there is anything.
+    fn choose(&self) -> bool {
+        let Some(next) = self.next() else { return self.choose_arrival() };
+        let Some(record) = next.record.borrow().clone() else { return false };
+        let missing = {
+            let entered = self.entered.borrow();
+            record.after.iter().find(|name| !entered.contains(name)).cloned()
+        };
+        if let Some(name) = missing
+            && !self.engine.is_ordered()
+        {
+            // It had entered before.
+            let place = self.arrived.borrow().iter().position(|arrival| arrival.name == name);
+            let arrival = place.and_then(|place| self.arrived.borrow_mut().remove(place));
+            return arrival.is_some_and(|arrival| self.enter(arrival));
+        }
+        self.open.borrow_mut().retain(|open| !Rc::ptr_eq(open, &next));
+        // The pieces of an answer have come before the mail.
+        self.queue_pieces(&next);
+        for mail in &record.mail {
+            self.queue_mail(mail, record.at);
+        }
+        self.queue.borrow_mut().push_back((next.seat.clone(), Entry::Record(next)));
+        true
+    }
+
+    /// Queues what had arrived of an answer in an earlier process.
+    fn queue_pieces(&self, open: &Rc<Open>) {
+        let is_model = matches!(open.what, What::Model(_));
+        if is_model && !open.begun.get() && open.record.borrow().is_some() && !open.dropped.get() {
+            open.begun.set(true);
+            self.queue.borrow_mut().push_back((open.seat.clone(), Entry::Pieces(open.clone())));
+        }
+    }
+
+    fn queue_mail(&self, mail: &Mail, at: u64) {
+        let Some(seat) = self.seats().into_iter().find(|seat| seat.prefix == mail.run) else { return };
+        let entry = if mail.command.text_at("kind") == Some("limit") {
+            // It is over when its step was ended.
+            self.clock.set(self.clock.get().max(at));
+            Entry::Limit
+        } else {
+            let own = self.posted.borrow_mut().remove(&mail.id);
+            let Some(command) = own.or_else(|| AgentCommand::from_json(&mail.command).ok()) else { return };
+            if let Some((to, Entry::Mail(commands))) = self.queue.borrow_mut().back_mut()
+                && to.as_ptr() == Rc::as_ptr(&seat)
+            {
+                return commands.push(command);
+            }
+            Entry::Mail(vec![command])
+        };
+        self.queue.borrow_mut().push_back((Rc::downgrade(&seat), entry));
+    }
+
+    /// The step whose answer enters next, if that is certain.
+    fn next(&self) -> Option<Rc<Open>> {
+        let open = self.open.borrow();
+        let stored = |open: &&Rc<Open>| open.record.borrow().is_some();
+        if self.engine.is_ordered() {
+            return open.iter().filter(stored).min_by_key(|open| open.arrival.get()).cloned();
+        }
+        if open.iter().any(|open| !open.begun.get() && open.record.borrow().is_none()) {
+            return None;
+        }
+        let first = |one: &&Rc<Open>, other: &&Rc<Open>| match (one.key(), other.key()) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            (one, other) => other.is_some().cmp(&one.is_some()).then(Ordering::Equal),
+        };
+        open.iter().min_by(first).filter(stored).cloned()
+    }
+
+    /// Nothing that is stored enters now. What the engine did by itself does, if everything else is being worked on.
+    fn choose_arrival(&self) -> bool {
+        let is_empty = self.open.borrow().is_empty();
+        let is_working = self.open.borrow().iter().all(|open| open.is_working());
+        if !is_working {
+            return false;
+        }
+        let arrival = self.arrived.borrow_mut().pop_front();
+        if let Some(arrival) = arrival {
+            return self.enter(arrival);
+        }
+        if !is_empty || self.waits.get() > 0 {
+            self.replaying.set(false);
+        }
+        false
+    }
+
+    fn enter(&self, Arrival { name, seat, entry, at, .. }: Arrival) -> bool {
+        self.entered.borrow_mut().push(name);
+        self.clock.set(self.clock.get().max(at));
+        self.queue.borrow_mut().push_back((seat, entry));
+        true
+    }
+}

@@ -1,0 +1,113 @@
+//! What is stored of a step.
+
+use crate::data::json::{ObjectWriter, RawJson, ToJson, Value};
+use crate::data::list::ListWriter;
+use crate::data::text;
+
+/// What became of the work of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// A value, as JSON.
+    Value(RawJson),
+    /// The value could not be stored.
+    Error(String),
+    /// Nobody wanted it any more.
+    Cancelled,
+    /// Its time was over.
+    Late,
+}
+
+/// What reached a run from outside.
+#[derive(Clone, Debug)]
+pub(super) struct Mail {
+    /// The process that it reached, and a number.
+    pub(super) id: String,
+    /// The run: what comes before the names of its steps.
+    pub(super) run: String,
+    /// The command, or `{"kind":"limit"}` for the time limit of the run.
+    pub(super) command: Value,
+}
+
+impl ToJson for Mail {
+    fn write_json(&self, out: &mut String) {
+        let mut object = ObjectWriter::new(out);
+        object.field("id", &self.id).field("run", &self.run).field("command", &self.command);
+        object.end();
+    }
+}
+
+/// A record: what became of the work, when that was, how many records there were before it, what had reached the run by then,
+/// and which answers of people and ends of delays had entered since the step began.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) at: u64,
+    pub(super) n: u64,
+    pub(super) outcome: Outcome,
+    pub(super) mail: Vec<Mail>,
+    pub(super) after: Vec<String>,
+}
+
+impl Record {
+    pub(super) fn write(&self) -> RawJson {
+        let mut json = String::new();
+        let mut object = ObjectWriter::new(&mut json);
+        object.field("v", &1_u64).field("at", &self.at).field("n", &self.n);
+        match &self.outcome {
+            Outcome::Value(value) => drop(object.field("value", value)),
+            Outcome::Error(error) => drop(object.field("error", error)),
+            Outcome::Cancelled => drop(object.field("cancelled", &true)),
+            Outcome::Late => drop(object.field("late", &true)),
+        }
+        if !self.mail.is_empty() {
+            object.field("mail", &self.mail);
+        }
+        if !self.after.is_empty() {
+            let mut after = ListWriter::new(object.key("after"));
+            self.after.iter().for_each(|name| name.write_json(after.item()));
+            after.end();
+        }
+        object.end();
+        RawJson::parse(&json).unwrap_or_else(|_| RawJson::null())
+    }
+
+    pub(super) fn read(json: &RawJson) -> Option<Record> {
+        let value = json.to_value();
+        if value.number_at("v") != Some(1) {
+            return None;
+        }
+        let outcome = match (value.get("value"), value.owned_at("error")) {
+            (Some(value), _) => Outcome::Value(value.to_raw()),
+            (None, Some(error)) => Outcome::Error(error),
+            (None, None) if value.flag_at("late") == Some(true) => Outcome::Late,
+            (None, None) => Outcome::Cancelled,
+        };
+        let mail = value.list_at("mail").iter().map(|mail| Mail {
+            id: mail.owned_at("id").unwrap_or_default(),
+            run: mail.owned_at("run").unwrap_or_default(),
+            command: mail.get("command").cloned().unwrap_or_default(),
+        });
+        let after = value.list_at("after").iter().filter_map(Value::as_str).map(str::to_owned);
+        Some(Record {
+            at: value.number_at("at")?,
+            n: value.number_at("n")?,
+            outcome,
+            mail: mail.collect(),
+            after: after.collect(),
+        })
+    }
+}
+
+/// What is said where a value is too large to be stored.
+pub(super) fn too_large(what: &str, bytes: usize, limit: usize) -> String {
+    let (bytes, limit) = (text::number(bytes), text::number(limit));
+    [
+        "the result of `",
+        what,
+        "` has ",
+        &bytes,
+        " bytes, and at most ",
+        &limit,
+        " can be stored (`Steps::max_bytes`)",
+    ]
+    .concat()
+}

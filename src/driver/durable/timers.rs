@@ -1,0 +1,111 @@
+//! Delays are steps, or the engine sleeps them; time limits run in the process that does the work.
+
+use std::rc::Rc;
+
+use crate::driver::AgentStream;
+use crate::host::ports::StepEffect;
+use crate::machine::{Effect, EffectId, Timed};
+
+use super::journal::Came;
+use super::open::{Open, What};
+use super::record::Outcome;
+use super::seat::Seat;
+
+impl AgentStream {
+    /// A timer starts. Returns the effect that is carried out now.
+    pub(super) fn opens_timer(&mut self, seat: &Rc<Seat>, id: EffectId, ms: u64) -> Option<Effect> {
+        let journal = &seat.journal;
+        match self.state.timed_by(id) {
+            Timed::BackOff => {
+                let effect = Effect::Sleep { ms };
+                let name = seat.names.borrow_mut().name(&self.state, id, &effect);
+                let until = journal.clock.get().saturating_add(ms);
+                if let Some(sleep) = journal.engine.sleep(&name, ms) {
+                    seat.waiting.borrow_mut().push(id);
+                    let own = Rc::downgrade(seat);
+                    journal.wait_for(Box::pin(async move {
+                        sleep.await;
+                        Came::Slept(own, id, name, until)
+                    }));
+                } else {
+                    let open = Open::new(name, seat, What::Effect(id), Some(effect));
+                    seat.open.borrow_mut().insert(id, open.clone());
+                    journal.open(open, StepEffect::Sleep { ms });
+                }
+                None
+            }
+            Timed::Attempt(effect) | Timed::Call(effect) => {
+                let open = seat.open.borrow().get(&effect).cloned();
+                let runs = open.is_some_and(|open| open.begun.get() && !matches!(open.what, What::Start(_)));
+                seat.timers.borrow_mut().insert(effect, (id, ms, runs));
+                runs.then_some(Effect::Sleep { ms })
+            }
+            Timed::Run => {
+                let until = journal.clock.get().saturating_add(ms);
+                seat.total.set(Some((id, until)));
+                Some(Effect::Sleep { ms: until.saturating_sub(journal.real_time()) })
+            }
+            Timed::Nothing => None,
+        }
+    }
+
+    /// The work of an effect begins: so does the time that it may take.
+    pub(super) fn begin_timer(&mut self, seat: &Rc<Seat>, effect: EffectId) {
+        let timer = seat
+            .timers
+            .borrow_mut()
+            .get_mut(&effect)
+            .and_then(|(timer, ms, runs)| (!std::mem::replace(runs, true)).then_some((*timer, *ms)));
+        if let Some((timer, ms)) = timer {
+            self.carry_out(timer, Effect::Sleep { ms });
+        }
+    }
+
+    /// A timer of this process is over. Returns whether it was a time limit, which then is the journal's business.
+    pub(super) fn is_limit(&mut self, seat: &Rc<Seat>, timer: EffectId) -> bool {
+        if seat.total.get().is_some_and(|(id, _)| id == timer) {
+            seat.journal.post_limit(seat);
+            self.force_own(seat);
+            let is_inside =
+                |other: &Rc<Seat>| other.prefix.starts_with(&seat.prefix) && !Rc::ptr_eq(other, seat);
+            for inside in seat.journal.seats().into_iter().filter(is_inside) {
+                inside.end_steps();
+            }
+            return true;
+        }
+        let limited =
+            seat.timers.borrow().iter().find(|(_, (id, ..))| *id == timer).map(|(effect, _)| *effect);
+        let Some(effect) = limited else { return false };
+        match self.state.timed_by(timer) {
+            Timed::Call(_) => {
+                self.round.remove(effect);
+                let open = seat.open.borrow().get(&effect).cloned();
+                if let Some(open) = open {
+                    open.end(Outcome::Late);
+                }
+            }
+            Timed::Attempt(_) => {
+                let now = self.journal_time().unwrap_or_default();
+                match self.state.patience(&self.config.rules, now) {
+                    Err(error) => self.end_answer(effect, *error),
+                    Ok(Some(ms)) => self.carry_out(timer, Effect::Sleep { ms }),
+                    Ok(None) => {}
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// A timer is not wanted any more.
+    pub(super) fn give_up_timer(&self, seat: &Seat, timer: EffectId) {
+        if seat.total.get().is_some_and(|(id, _)| id == timer) {
+            seat.total.set(None);
+        }
+        let mut timers = seat.timers.borrow_mut();
+        let effect = timers.iter().find(|(_, (id, ..))| *id == timer).map(|(effect, _)| *effect);
+        if let Some(effect) = effect {
+            timers.remove(&effect);
+        }
+    }
+}
