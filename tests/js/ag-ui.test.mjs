@@ -405,7 +405,7 @@ for (const [version, Client] of HTTP_AGENTS) {
 
 test("fromAGUI: what is no input is refused; yes is only yes; files must come with their data", () => {
   const input = (/** @type {any} */ more) => fromAGUI({ threadId: "t", runId: "r", messages: [], ...more });
-  misused(() => fromAGUI("x"), /parsed body of a request, got a string/);
+  misused(() => fromAGUI("x"), /parsed body of a request: .*, got a string/);
   misused(() => fromAGUI({ messages: [] }), /`threadId` must be a text, got nothing/);
   misused(() => input({ messages: {} }), /`messages` must be an array/);
   misused(() => input({ messages: [{}] }), /messages\[0\] has no role/);

@@ -164,7 +164,7 @@ export function missingIn({ row: id, baseUrl, model, apiKey }) {
 export async function listModels({ row, baseUrl, apiKey }, signal) {
   let response;
   try {
-    response = await fetch(`${baseUrl.replace(/\/+$/, "")}/models`, { signal, headers: keyHeaders(rowOf(row).wire, apiKey) });
+    response = await fetch(`${baseUrl.replace(/\/+$/, "")}/models`, { signal, redirect: "error", headers: keyHeaders(rowOf(row).wire, apiKey) });
   } catch (error) {
     return { error: { code: signal.aborted ? "timeout" : "network", message: error instanceof Error ? error.message : String(error), retryable: true } };
   }

@@ -240,12 +240,17 @@ function picture(trace) {
   return rows.join("\n");
 }
 
+/** Models and tools have written it: of escape sequences only colours reach the terminal. @param {string} text */
+function harmless(text) {
+  return text.replace(/\t/g, "  ").replace(/\x1b(?!\[[\d;]*m)|[\0-\x09\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** Breaks a text at spaces and indents every line. @param {string} text @param {number} indent */
 function wrapped(text, indent) {
   const room = width - indent;
   /** @type {string[]} */
   const lines = [];
-  for (const paragraph of text.split("\n")) {
+  for (const paragraph of harmless(text).split("\n")) {
     let line = "";
     for (const word of paragraph.split(" ")) {
       if (line && visible(line).length + 1 + visible(word).length > room) {

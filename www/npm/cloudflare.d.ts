@@ -101,7 +101,7 @@ export interface ObjectNamespace {
  * What {@link route} may be told.
  *
  * @example
- * const options: RouteOptions = { prefix: "/chats", authorize: (request, name) => request.headers.get("authorization") === `Bearer ${tokens[name]}` };
+ * const options: RouteOptions = { prefix: "/chats", authorize: (request, name) => request.headers.get("authorization") === `Bearer token of ${name}` };
  */
 export interface RouteOptions {
   /** Default: `/agents`. */

@@ -292,8 +292,9 @@ test("while a run plays, the focus, the scroll and what was opened stay where th
     const shown = () => ({ tag: root.activeElement?.tagName, text: root.activeElement?.textContent?.slice(0, 20), label: root.activeElement?.getAttribute("aria-label") });
     /** @type {Record<string, unknown>} */
     const out = {};
-    await step(2);
     const summary = () => root.querySelector("#panel-conversation .open summary");
+    for (let tries = 0; !summary() && tries < 300; tries++) await frames(1);
+    await step(1);
     summary().focus();
     summary().click();
     await frames(2);

@@ -50,13 +50,15 @@ const tools = [
   }),
 ];
 
+/** Models and tools have written it: an escape sequence would change what stands above, or what is asked. */
+const show = (text) => stdout.write(text.replace(/[\0-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, (letter) => (letter === "\t" ? "  " : "\ufffd")));
 const terminal = createInterface({ input: stdin, output: stdout });
 /** Resolves the question that waits for an answer from the keyboard. */
 let resolveAnswer;
 const askOnce = (question, signal) =>
   new Promise((resolve) => {
     if (signal.aborted) return resolve("");
-    stdout.write(question);
+    show(question);
     resolveAnswer = resolve;
     signal.addEventListener("abort", () => resolve(""), { once: true });
   }).finally(() => (resolveAnswer = undefined));
@@ -80,15 +82,15 @@ agent.subscribe((event) => {
   renameSync(`${FILE}.new`, FILE);
 }, { keep: true }); // a disk that was full once must not end the saving
 agent.subscribe((event) => {
-  if (event.type === "message_update" && event.delta.type === "text") stdout.write(event.delta.delta);
-  if (event.type === "tool_execution_start") stdout.write(`\n[${event.toolName} ${JSON.stringify(event.arguments)}]\n`);
-  if (event.type === "tool_execution_end" && event.isError) stdout.write(`[${event.result.content[0]?.text}]\n`);
-  if (event.type === "retry_attempt") stdout.write(`\n[again in ${event.delayMs} ms: ${event.reason}]\n`);
+  if (event.type === "message_update" && event.delta.type === "text") show(event.delta.delta);
+  if (event.type === "tool_execution_start") show(`\n[${event.toolName} ${JSON.stringify(event.arguments)}]\n`);
+  if (event.type === "tool_execution_end" && event.isError) show(`[${event.result.content[0]?.text}]\n`);
+  if (event.type === "retry_attempt") show(`\n[again in ${event.delayMs} ms: ${event.reason}]\n`);
 });
 
 async function showResult(run) {
   const { stopReason, error, usage } = await run;
-  stdout.write(`\n${error ? `[${stopReason}: ${error.message}]` : `[${usage.total} tokens]`}\n> `);
+  show(`\n${error ? `[${stopReason}: ${error.message}]` : `[${usage.total} tokens]`}\n> `);
 }
 
 terminal.on("line", (line) => {

@@ -21,6 +21,8 @@ export function keeping(container, draw) {
   // A node that was only moved has lost the focus too.
   if (!focused || !place || root.activeElement === focused) return;
   const again = focused.isConnected ? focused : /** @type {HTMLElement | undefined} */ (find(container, place, false));
+  // A text that was shown whole has the focus only because its button had it.
+  if (focused.getAttribute("tabindex") === "-1") again?.setAttribute("tabindex", "-1");
   const nearest = again?.matches("button, summary, a, input, [tabindex]") ? again : again?.querySelector("button, summary") ?? container;
   /** @type {HTMLElement} */ (nearest).focus({ preventScroll: true });
 }
