@@ -16,14 +16,6 @@ const MAX_READINGS = 100;
 
 const fs = () => import("node:fs/promises");
 
-/** What `state.json` says. The names in it are those of files beside it: whoever wrote it leads nobody elsewhere. @param {string} text @param {string} id @returns {Record} */
-function recordOf(text, id) {
-  const record = JSON.parse(text);
-  const isOwn = (/** @type {string} */ name) => typeof record?.[name] === "string" && new RegExp(`^${name}-\\d{1,15}\\.jsonl$`).test(record[name]);
-  if (!isOwn("messages") || !isOwn("events")) throw misuse(`what is kept of \`${id}\` was not written by turnwheel: state.json names files that are none of its own`);
-  return record;
-}
-
 /**
  * What is kept by a claim, as its file `state.json` says it: of the other files so many bytes count, whatever else a killed
  * process has left in them.
