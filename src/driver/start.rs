@@ -113,15 +113,9 @@ impl AgentStream {
             Effect::Prepare { overflow } => {
                 let transformer = ports.transformer.clone()?;
                 let messages: Rc<[AgentMessage]> = self.state.chosen_messages().into();
-                let answer = guard(|| {
-                    Ok(transformer.transform_in(
-                        self.context(),
-                        self.state.turn_index(),
-                        messages,
-                        overflow,
-                        cancel.clone(),
-                    ))
-                });
+                let (context, turn) = (self.context(), self.state.turn_index());
+                let answer =
+                    guard(|| Ok(transformer.transform_in(context, turn, messages, overflow, cancel.clone())));
                 EffectFuture::once(answer, Reply::Prepared)
             }
             Effect::Poll(queue) => poll(&ports.messages.clone()?, self.context(), queue),
