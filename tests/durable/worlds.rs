@@ -11,6 +11,7 @@ use std::task::Poll;
 use futures::stream::{Stream, StreamExt, unfold};
 use rig::clock::Clock;
 use rig::dice::Dice;
+use rig::grammar::Grammar;
 use rig::host::{Port, model, spec};
 use turnwheel::agent::subagent::SubAgent;
 use turnwheel::approval::{ApprovalGate, ToolDecision};
@@ -293,6 +294,12 @@ impl World {
                 Err(_) => panic!("seed {} hangs after {:?}", self.seed, names(&events)),
             }
         };
+        if !died {
+            let mut grammar = Grammar::default();
+            events.iter().for_each(|event| grammar.take(event));
+            let faults = grammar.finish(&agent.messages());
+            assert!(faults.is_empty(), "seed {}: {faults:?}", self.seed);
+        }
         let error = run.result().and_then(|result| result.error.clone());
         let messages = agent.messages().iter().map(|message| message.to_json()).collect();
         drop(run);

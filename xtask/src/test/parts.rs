@@ -127,7 +127,7 @@ pub(super) const E2E: &[Part] = &[
     Part { name: "advisories", files: "deny.toml", needs: Need::Nothing, count: Count::Peer,
         command: &["xtask", "deny", "--advisories"] },
     Part { name: "worlds", files: "tests/durable", needs: Need::Nothing, count: Count::Cargo,
-        command: &["cargo", "test", "--profile", "fuzz", "--package", "turnwheel", "--test", "durable", "--test", "worlds", "--", "--ignored"] },
+        command: &["cargo", "test", "--profile", "fuzz", "--package", "turnwheel", "--test", "durable", "--test", "worlds", "--", "--ignored", "so_"] },
     Part { name: "reproduce", files: "tests/e2e/reproduce.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "browsers", files: "tests/e2e/browsers.mjs", needs: Need::Package, count: Count::Peer,
