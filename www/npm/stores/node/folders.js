@@ -9,6 +9,8 @@
 /** A row of a log: the number of its last entry, whether it has commands, and its entries. @typedef {[number, boolean, string]} Row */
 /** `start` is where the numbers of events begin. @typedef {{ until: number, ttlMs: number, owner: string, running: boolean, start: number }} Terms */
 
+/** What the name of a folder ends in that is being removed. */
+const GONE = ".gone";
 /** How often something is read again that others were just writing. */
 const MAX_READINGS = 100;
 
@@ -361,10 +363,13 @@ export class FileShelf {
 
   /** Removes what earlier claims left. @param {string} id @param {number} fence @param {number} [kept] but not that */
   async #forgetBefore(id, fence, kept) {
-    const { rm } = await fs();
+    const { readdir, rename, rm } = await fs();
     for (const earlier of await this.#fences(id, fence - 1)) {
-      // Whose lease is lost may be writing into it; the next one removes it.
-      if (earlier !== kept) await rm(this.#file(id, earlier), { recursive: true, force: true }).catch(() => {});
+      // As a whole: whose lease is lost may be writing into it, and what it puts where half is removed would be damaged.
+      if (earlier !== kept) await rename(this.#file(id, earlier), `${this.#folderOf(id)}/${earlier}${GONE}`).catch(() => {});
+    }
+    for (const name of await readdir(this.#folderOf(id))) {
+      if (name.endsWith(GONE)) await rm(`${this.#folderOf(id)}/${name}`, { recursive: true, force: true }).catch(() => {});
     }
   }
 }
