@@ -318,16 +318,6 @@ test("however often an agent was claimed and nothing stored, what was stored is 
   Date.now = clock;
 });
 
-test("a clock that is set back keeps no agent from the others", async (t) => {
-  const place = inFolder(t);
-  const [one, two] = [storeIn(place), storeIn(place)];
-  later(3_600_000);
-  await (await one.claim("a"))?.save(running("x"));
-  Date.now = clock;
-  assert.deepEqual([await two.owner("a"), await two.abandoned()], [undefined, ["a"]]);
-  assert.equal((await two.claim("a"))?.fence, 2);
-});
-
 test("files that are not there are named", async (t) => {
   const place = inFolder(t);
   const store = storeIn(place);
