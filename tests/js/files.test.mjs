@@ -159,6 +159,36 @@ test("an agent that is claimed while a process that was stopped stores it keeps 
   });
 });
 
+test("what is removed is removed as a whole, whoever is writing into it", async (t) => {
+  const place = inFolder(t);
+  const [one, two, three] = [storeIn(place), storeIn(place), storeIn(place)];
+  await one.save("a", checkpointOf("old"));
+  const lease = await one.claim("a");
+  const [isThere, goesOn] = [deferred(), deferred()];
+  // Stopped when all but the state is written.
+  const saving = process.run(async (name, [, to]) => {
+    if (name !== "rename" || !to.endsWith("state.json")) return;
+    isThere.resolve();
+    await goesOn.promise;
+  }, async () => lease?.save(checkpointOf("new")).then(() => "stored", lost));
+  await isThere.promise;
+  later();
+  const next = await process.run(async (name, [path, options]) => {
+    if (name !== "rm" || !options?.recursive) return;
+    // A folder is removed file by file.
+    await real.rm(`${path}/messages-0.jsonl`, { force: true });
+    goesOn.resolve();
+    await saving;
+    throw Object.assign(new Error("directory not empty"), { code: "ENOTEMPTY" });
+  }, () => two.claim("a"));
+  goesOn.resolve();
+  assert.equal(await saving, "lost");
+  assert.equal(textOf(next?.checkpoint), "old");
+  await next?.release();
+  assert.equal(textOf((await three.claim("a"))?.checkpoint), "old");
+  Date.now = clock;
+});
+
 test("a process that is stopped at any point of a save changes nothing that another has stored since", async (t) => {
   for (const isFirst of [true, false]) await atEveryAccess(t, async (at, place) => {
     const [one, two] = [storeIn(place), storeIn(place)];
@@ -286,16 +316,6 @@ test("however often an agent was claimed and nothing stored, what was stored is 
   later();
   assert.equal(textOf((await store.claim("a"))?.checkpoint), "old");
   Date.now = clock;
-});
-
-test("a clock that is set back keeps no agent from the others", async (t) => {
-  const place = inFolder(t);
-  const [one, two] = [storeIn(place), storeIn(place)];
-  later(3_600_000);
-  await (await one.claim("a"))?.save(running("x"));
-  Date.now = clock;
-  assert.deepEqual([await two.owner("a"), await two.abandoned()], [undefined, ["a"]]);
-  assert.equal((await two.claim("a"))?.fence, 2);
 });
 
 test("files that are not there are named", async (t) => {

@@ -28,8 +28,13 @@ export class Story {
     await Promise.all(this.pages.map((page) => page.ready()));
     while (!isOver()) {
       this.begun += 1;
-      const { stopReason, error } = await /** @type {RemoteAgent} */ (this.pages[0]).prompt(`Go ${this.begun}`);
-      this.ended.push(error ? `${stopReason}: ${error.message}` : stopReason);
+      try {
+        const { stopReason, error } = await /** @type {RemoteAgent} */ (this.pages[0]).prompt(`Go ${this.begun}`);
+        this.ended.push(error ? `${stopReason}: ${error.message}` : stopReason);
+      } catch (error) {
+        this.ended.push(`refused: ${/** @type {any} */ (error).message}`);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
     }
   }
 

@@ -9,8 +9,10 @@ import { misuse } from "../../shared.js";
 /** @import { Change } from "../lease.js" */
 /** @import { LogChange } from "../log.js" */
 /** A row of a log: the number of its last entry, whether it has commands, and its entries. @typedef {[number, boolean, string]} Row */
-/** `start` is where the numbers of events begin. @typedef {{ until: number, ttlMs: number, owner: string, running: boolean, start: number }} Terms */
+/** `start` is where the numbers of events begin. @typedef {{ until: number, owner: string, running: boolean, start: number }} Terms */
 
+/** What the name of a folder ends in that is being removed. */
+const GONE = ".gone";
 /** How often something is read again that others were just writing. */
 const MAX_READINGS = 100;
 
@@ -61,7 +63,7 @@ export class FileShelf {
       const { record, messages, rows } = found;
       const start = await this.#start(id, before);
       /** @type {Claim} */
-      const claim = { fence, terms: { until: Date.now() + ttlMs, ttlMs, owner, running: record.running, start }, found, held: undefined, last: Promise.resolve() };
+      const claim = { fence, terms: { until: Date.now() + ttlMs, owner, running: record.running, start }, found, held: undefined, last: Promise.resolve() };
       await this.#setTerms(id, claim, {});
       await this.#forgetBefore(id, fence, found.fence);
       // A deletion may have come between.
@@ -121,7 +123,7 @@ export class FileShelf {
       if (held.running && !claim.terms.running) await this.#setTerms(id, claim, { running: true });
       await write(this.#file(id, fence, "state.json"), JSON.stringify(record), true);
       Object.assign(claim, { held, found: undefined });
-      await this.#setTerms(id, claim, { until: Date.now() + ttlMs, ttlMs, running: held.running });
+      await this.#setTerms(id, claim, { until: Date.now() + ttlMs, running: held.running });
       if (!known) {
         await syncFolder(this.#file(id, fence));
         await this.#forgetBefore(id, fence);
@@ -194,7 +196,7 @@ export class FileShelf {
 
   /** @param {string} id @param {number} fence @param {number} ttlMs */
   renew(id, fence, ttlMs) {
-    return this.#asHolder(id, fence, (claim) => this.#setTerms(id, claim, { until: Date.now() + ttlMs, ttlMs }));
+    return this.#asHolder(id, fence, (claim) => this.#setTerms(id, claim, { until: Date.now() + ttlMs }));
   }
 
   /** @param {string} id @param {number} fence */
@@ -223,7 +225,7 @@ export class FileShelf {
         const last = (record.log?.last ?? (await this.#start(id, before))) + 1;
         // The folder stays, for its fence and for the numbers of events: who still has a lease of before must not write again.
         await write(this.#file(id, fence, "state.json"), JSON.stringify({ ...NOTHING, log: { first: last, last, bytes: 0 } }), true);
-        await write(this.#file(id, fence, "lease.json"), JSON.stringify({ until: 0, ttlMs: 0, owner: "", running: false, start: last }));
+        await write(this.#file(id, fence, "lease.json"), JSON.stringify({ until: 0, owner: "", running: false, start: last }));
         await syncFolder(this.#file(id, fence));
         await this.#forgetBefore(id, fence);
         if ((await this.#newest(id)) === fence) return;
@@ -328,7 +330,7 @@ export class FileShelf {
     const terms = await this.#terms(id, fence);
     if (terms) return isOn(terms);
     const { stat } = await fs();
-    return isOn({ until: ((await orNothing(stat(this.#file(id, fence))))?.mtimeMs ?? 0) + ttlMs, ttlMs });
+    return isOn({ until: ((await orNothing(stat(this.#file(id, fence))))?.mtimeMs ?? 0) + ttlMs });
   }
 
   /** What was stored last, by a claim up to this one. Read again if a save has put something else in its place meanwhile. @param {string} id @param {number} upTo @returns {Promise<Found>} */
@@ -362,10 +364,13 @@ export class FileShelf {
 
   /** Removes what earlier claims left. @param {string} id @param {number} fence @param {number} [kept] but not that */
   async #forgetBefore(id, fence, kept) {
-    const { rm } = await fs();
+    const { readdir, rename, rm } = await fs();
     for (const earlier of await this.#fences(id, fence - 1)) {
-      // Whose lease is lost may be writing into it; the next one removes it.
-      if (earlier !== kept) await rm(this.#file(id, earlier), { recursive: true, force: true }).catch(() => {});
+      // As a whole: whose lease is lost may be writing into it, and what it puts where half is removed would be damaged.
+      if (earlier !== kept) await rename(this.#file(id, earlier), `${this.#folderOf(id)}/${earlier}${GONE}`).catch(() => {});
+    }
+    for (const name of await readdir(this.#folderOf(id))) {
+      if (name.endsWith(GONE)) await rm(`${this.#folderOf(id)}/${name}`, { recursive: true, force: true }).catch(() => {});
     }
   }
 }
@@ -378,11 +383,8 @@ function recordOf(text, id) {
   return record;
 }
 
-/** Whether the time is not over. More of it than a claim can have is left only if the clock was set back. @param {Pick<Terms, "until" | "ttlMs">} terms */
-function isOn({ until, ttlMs }) {
-  const left = until - Date.now();
-  return left > 0 && left <= ttlMs;
-}
+/** Whether the time is not over. @param {Pick<Terms, "until">} terms */
+const isOn = ({ until }) => until > Date.now();
 
 /** Written beside and renamed: there is never half a file. @param {string} file @param {string} text @param {boolean} [isKept] whether it must outlast a power failure */
 async function write(file, text, isKept = false) {
