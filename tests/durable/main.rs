@@ -144,3 +144,10 @@ fn so_it_is_in_thousands_of_worlds() {
         }
     }
 }
+
+#[test]
+fn a_step_that_was_ended_while_the_run_was_ending_does_not_stop_it() {
+    survive(30_856, Mode::Order, 4, Features::default());
+    survive(50_808, Mode::Name, 4, Features { waits: true, sleeps: true, ..Features::default() });
+    survive(50_438, Mode::Name, 4, Features { waits: true, sleeps: true, ..Features::default() });
+}
