@@ -111,7 +111,13 @@ impl Life {
         true
     }
 
-    fn comes(&self, name: &str) {
+    /// What comes for the first time does not overtake what had come before.
+    async fn comes(&self, name: &str) {
+        while !self.records.came.borrow().iter().any(|known| known == name)
+            && self.comes.get() < self.records.came.borrow().len()
+        {
+            self.clock.pause(1).await;
+        }
         let mut came = self.records.came.borrow_mut();
         if !came.iter().any(|known| known == name) {
             came.push(name.to_owned());
@@ -211,7 +217,7 @@ impl Steps for Engine {
             if life.is_over.get() || (!is_known && life.dies()) {
                 return pending().await;
             }
-            life.comes(&name);
+            life.comes(&name).await;
             let accepts = *life.records.decisions.borrow_mut().entry(name).or_insert(accepts);
             Ok(if accepts { ToolDecision::Accept } else { ToolDecision::Reject { reason: None } })
         })
@@ -226,7 +232,7 @@ impl Steps for Engine {
             if !life.comes_again(&name).await {
                 life.clock.pause(ms).await;
             }
-            life.comes(&name);
+            life.comes(&name).await;
             life.records.slept.borrow_mut().insert(name);
         }))
     }

@@ -298,7 +298,8 @@ impl World {
             let mut grammar = Grammar::default();
             events.iter().for_each(|event| grammar.take(event));
             let faults = grammar.finish(&agent.messages());
-            assert!(faults.is_empty(), "seed {}: {faults:?}", self.seed);
+            let why = run.result().and_then(|result| result.error.clone());
+            assert!(faults.is_empty(), "seed {}: {faults:?}, {why:?}", self.seed);
         }
         let error = run.result().and_then(|result| result.error.clone());
         let messages = agent.messages().iter().map(|message| message.to_json()).collect();

@@ -74,7 +74,7 @@ impl AgentStream {
                 let (call_id, arguments) = (call_id.clone(), arguments.clone());
                 (What::Tool(id, name.clone()), StepEffect::Tool { name, call_id, arguments })
             }
-            _ => (What::Effect(id), StepEffect::Host),
+            effect => (What::Effect(id, ended_reply(effect)), StepEffect::Host),
         };
         let open = Open::new(name, seat, what, Some(effect));
         *open.marker.borrow_mut() = marker;
@@ -333,10 +333,17 @@ impl AgentStream {
                 Some(timer) => self.step(Input::Reply(timer, Reply::Slept)),
                 None => self.step(Input::Reply(id, Reply::Executed(ToolOutcome::Interrupted))),
             },
-            (What::Tool(..) | What::Effect(_), Outcome::Value(value)) => {
+            (What::Tool(..) | What::Effect(..), Outcome::Value(value)) => {
                 self.enter_value(id, open, &value.to_value())
             }
-            (What::Tool(..), _) => self.step(Input::Reply(id, Reply::Executed(ToolOutcome::Interrupted))),
+            (What::Tool(..), _) | (What::Start(_), Outcome::Cancelled) => {
+                self.step(Input::Reply(id, Reply::Executed(ToolOutcome::Interrupted)));
+            }
+            // The end that it was ended for came too late: the run was ending already.
+            (What::Effect(_, reply), Outcome::Cancelled) => {
+                let reply = Value::parse(reply).unwrap_or_default();
+                self.enter_reply(id, open, &reply);
+            }
             (_, outcome) => self.cannot_enter(seat, open, outcome),
         }
     }
@@ -350,7 +357,10 @@ impl AgentStream {
                 _ => {}
             }
         }
-        let reply = value.get("reply").unwrap_or(&Value::Null);
+        self.enter_reply(id, open, value.get("reply").unwrap_or(&Value::Null));
+    }
+
+    fn enter_reply(&mut self, id: EffectId, open: &Open, reply: &Value) {
         match read_reply(self.state.messages(), self.state.chosen_messages(), reply) {
             Ok(reply) => self.step(Input::Reply(id, reply)),
             Err(why) => {
@@ -404,5 +414,16 @@ fn events_of(open: &Open) -> Vec<AssistantMessageEvent> {
         }
         Some(Outcome::Error(text)) => failed(text),
         _ => failed("the call was cancelled"),
+    }
+}
+
+/// The reply of an effect that was ended before it had one.
+fn ended_reply(effect: &Effect) -> &'static str {
+    match effect {
+        Effect::Prepare { .. } => r#"{"kind":"prepared","error":"it was ended"}"#,
+        Effect::Compact { .. } => r#"{"kind":"compacted","error":"it was ended"}"#,
+        Effect::Approve(_) => r#"{"kind":"approved","error":"it was ended"}"#,
+        Effect::Poll(_) => r#"{"kind":"polled","messages":[]}"#,
+        _ => r#"{"kind":"hook"}"#,
     }
 }

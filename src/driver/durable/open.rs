@@ -23,8 +23,8 @@ pub(super) enum What {
     Mail,
     /// That a tool is about to begin.
     Start(EffectId),
-    /// An effect that is carried out.
-    Effect(EffectId),
+    /// An effect that is carried out, and the reply if it was ended though the run waits for it.
+    Effect(EffectId, &'static str),
     /// The same, of a call of a model.
     Model(EffectId),
     /// The same, of a tool, with its name.
@@ -34,7 +34,7 @@ pub(super) enum What {
 impl What {
     pub(super) fn effect(&self) -> Option<EffectId> {
         match self {
-            What::Start(id) | What::Effect(id) | What::Model(id) | What::Tool(id, _) => Some(*id),
+            What::Start(id) | What::Effect(id, _) | What::Model(id) | What::Tool(id, _) => Some(*id),
             What::Begin(_) | What::Mail => None,
         }
     }
@@ -170,7 +170,7 @@ impl Open {
                     self.end(Outcome::Value(RawJson::null()));
                 }
             }
-            What::Effect(id) | What::Model(id) | What::Tool(id, _) => {
+            What::Effect(id, _) | What::Model(id) | What::Tool(id, _) => {
                 let Some(seat) = self.seat.upgrade().filter(|_| self.is_undecided()) else { return };
                 if self.may_have_run(&journal) {
                     return self.end(Outcome::Value(interrupted()));

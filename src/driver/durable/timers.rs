@@ -28,7 +28,7 @@ impl AgentStream {
                         Came::Slept(own, id, name, until)
                     }));
                 } else {
-                    let open = Open::new(name, seat, What::Effect(id), Some(effect));
+                    let open = Open::new(name, seat, What::Effect(id, r#"{"kind":"slept"}"#), Some(effect));
                     seat.open.borrow_mut().insert(id, open.clone());
                     journal.open(open, StepEffect::Sleep { ms });
                 }
