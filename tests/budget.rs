@@ -9,7 +9,9 @@ use futures::executor::block_on;
 use futures::stream::{self, StreamExt};
 use turnwheel::agent::Agent;
 use turnwheel::agent::subagent::SubAgent;
-use turnwheel::budget::{Budget, BudgetScope, OnExceed};
+use turnwheel::answer::Answer;
+use turnwheel::approval::ToolDecision;
+use turnwheel::budget::{Amounts, Budget, BudgetScope, OnExceed};
 use turnwheel::cancel::CancelToken;
 use turnwheel::checkpoint::CheckpointEnvelopeV1;
 use turnwheel::config::{AgentLoopConfig, Model, TurnOptions};
@@ -315,4 +317,37 @@ fn a_run_may_have_a_budget_of_its_own_which_its_checkpoint_keeps() {
         // The next run has what is left of the agent's.
         assert_eq!(block_on(run(&again).finish()).turns, 3, "killed after {kill}");
     }
+}
+
+#[test]
+fn what_raises_another_limit_answers_nothing() {
+    let asked = Rc::new(Asked::default());
+    let budget = Budget { tokens: Some(250), on_exceed: OnExceed::Ask, ..Budget::default() };
+    let agent = Agent::new(config(&asked, budget), Vec::new());
+    let (mut answers, mut refused) = (0, Vec::new());
+    let result = block_on(async {
+        let mut run = agent.prompt(vec!["Go.".into()], who(), CancelToken::new()).unwrap();
+        while let Some(event) = run.next().await {
+            match event {
+                AgentEvent::QuestionAsked { question } => {
+                    answers += 1;
+                    let turns = Amounts { turns: 5, ..Amounts::default() };
+                    assert!(!agent.resolve(&question.id, Answer::Raise(turns)));
+                    // It is still open.
+                    let tokens = Amounts { tokens: 100, ..Amounts::default() };
+                    let answer = if answers == 1 {
+                        Answer::Raise(tokens)
+                    } else {
+                        ToolDecision::Reject { reason: None }.into()
+                    };
+                    assert!(agent.resolve(&question.id, answer));
+                }
+                AgentEvent::CommandRefused { reason, .. } => refused.push(reason),
+                _ => {}
+            }
+        }
+        run.result().unwrap().clone()
+    });
+    assert_eq!((result.stop_reason, result.usage.total, answers), (RunStopReason::Budget, 300, 2));
+    assert_eq!(refused[0], "the question is about `tokens`, which this raises by nothing");
 }

@@ -55,8 +55,8 @@ impl Agent {
             return self.refuse(Some(id.clone()), None, reason);
         }
         let misfit = |(id, answer): &(String, Answer)| {
-            let kind = published.borrow().questions.kind_of(id)?;
-            Some((id.clone(), answer.misfit(kind)?))
+            let (kind, limit) = published.borrow().questions.subject_of(id)?;
+            Some((id.clone(), answer.misfit(kind, limit)?))
         };
         if let Some((id, reason)) = answers.iter().find_map(misfit) {
             return self.refuse(Some(id), None, reason);

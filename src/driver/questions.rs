@@ -1,7 +1,7 @@
 //! The open questions of a run, as its listeners know them.
 
 use crate::data::json::RawJson;
-use crate::words::event::AgentEvent;
+use crate::words::event::{AgentEvent, BudgetKind};
 use crate::words::message::ToolCallBlock;
 use crate::words::question::{Question, QuestionKind};
 
@@ -78,9 +78,10 @@ impl OpenQuestions {
         self.about(call_id).is_none() && self.iter().any(|question| is_about(question, call_id))
     }
 
-    /// What an open question is about.
-    pub(crate) fn kind_of(&self, id: &str) -> Option<QuestionKind> {
-        self.iter().find(|question| question.id == id).map(|question| question.kind)
+    /// What an open question is about; with the limit, if that is one of a budget.
+    pub(crate) fn subject_of(&self, id: &str) -> Option<(QuestionKind, Option<BudgetKind>)> {
+        let question = self.iter().find(|question| question.id == id)?;
+        Some((question.kind, question.limit.map(|limit| limit.kind)))
     }
 
     /// Whether a question is open, answered or not.

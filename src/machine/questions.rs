@@ -3,7 +3,7 @@
 use crate::host::isolate::guard;
 use crate::host::tool::Asking;
 use crate::rules::answer::Answer;
-use crate::words::event::{AgentEvent, DecisionSource};
+use crate::words::event::{AgentEvent, BudgetKind, DecisionSource};
 use crate::words::question::{Question, QuestionKind};
 
 use super::batch::{Batch, CallStatus};
@@ -122,7 +122,7 @@ impl Step<'_> {
                     return self.emit(AgentEvent::CommandRefused { id: Some(id), call_id: None, reason });
                 }
             };
-            if let Some(reason) = answer.misfit(kind) {
+            if let Some(reason) = answer.misfit(kind, self.limit_asked()) {
                 return self.emit(AgentEvent::CommandRefused { id: Some(id), call_id: None, reason });
             }
             match (asker, answer) {
@@ -140,6 +140,12 @@ impl Step<'_> {
                 Asker::Call(_) => {}
             }
         }
+    }
+
+    /// The limit of the budget that a person is asked about.
+    fn limit_asked(&self) -> Option<BudgetKind> {
+        let Phase::Questioned(question) = &self.state.phase else { return None };
+        Some(question.limit?.kind)
     }
 
     fn asker(&self, id: &str) -> Option<Asker> {

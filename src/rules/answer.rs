@@ -3,6 +3,7 @@
 use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
 use crate::rules::approval::{ToolDecision, read_decision};
 use crate::rules::budget::Amounts;
+use crate::words::event::BudgetKind;
 use crate::words::question::QuestionKind;
 
 /// What a person answers to a question. A rejection answers a question of any kind.
@@ -30,8 +31,16 @@ impl Answer {
         }
     }
 
-    /// Returns why it answers no question of this kind, if so.
-    pub(crate) fn misfit(&self, kind: QuestionKind) -> Option<String> {
+    /// Returns why it answers no question of this kind, if so; for a budget, about this limit.
+    pub(crate) fn misfit(&self, kind: QuestionKind, limit: Option<BudgetKind>) -> Option<String> {
+        if let (Answer::Raise(amounts), QuestionKind::Budget, Some(limit)) = (self, kind, limit)
+            && amounts.part(limit) == 0
+        {
+            // It would be asked again at once, and again.
+            return Some(
+                ["the question is about `", limit.as_str(), "`, which this raises by nothing"].concat(),
+            );
+        }
         let fits = match self {
             Answer::Decision(ToolDecision::Reject { .. }) => true,
             Answer::Decision(_) => kind == QuestionKind::Tool,

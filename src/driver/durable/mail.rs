@@ -110,7 +110,10 @@ impl AgentStream {
     fn is_of_running_tool(&self, command: &AgentCommand) -> bool {
         let AgentCommand::Resolve(answers) = command else { return false };
         let published = self.handover.published.borrow();
-        answers.iter().any(|(id, _)| published.questions.kind_of(id) == Some(QuestionKind::Elicitation))
+        let is_elicitation = |id: &str| {
+            published.questions.subject_of(id).is_some_and(|(kind, _)| kind == QuestionKind::Elicitation)
+        };
+        answers.iter().any(|(id, _)| is_elicitation(id))
     }
 
     /// Whether a command would end running tools as soon as it enters.
