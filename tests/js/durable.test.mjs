@@ -88,6 +88,16 @@ test("a journal begins with the version of the package, and a run keeps its id",
   assert.equal(runs[0].runId, runs[1].runId);
 });
 
+test("a journal is lived again with the prompt that it began with", async () => {
+  const records = new Records();
+  const live = (prompt) => new Agent({ model: model("m", () => ({ text: "done" })), host: new Life(records).host }).prompt(prompt);
+  assert.equal((await live([{ role: "user", content: [{ type: "text", text: "Hi" }], timestamp: 1 }])).text, "done");
+  assert.equal((await live([{ role: "user", content: [{ type: "text", text: "Hi" }], timestamp: 2 }])).text, "done");
+  const { stopReason, error } = await live("Ho");
+  assert.equal(stopReason, "error");
+  assert.match(error.message, /the journal is that of a run with another prompt/);
+});
+
 test("a second run of the same agent has names of its own, and listeners are told what they have heard before", async () => {
   const records = new Records();
   const told = [];

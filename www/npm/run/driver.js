@@ -81,7 +81,7 @@ export class Driver {
     try {
       if (this.hasSteps) {
         const { stepsOf } = await import("../steps.js");
-        this.steps = await stepsOf(this);
+        this.steps = await stepsOf(this, promptJson);
         if (this.isOver) return;
       }
       core.registration.scope.engine?.discardIfKilled();

@@ -7,6 +7,7 @@
 
 import { AgentError, complain, hostWithDefaults, loadRest, misuse, textOf, uuid } from "../core.js";
 import { Chance } from "./chance.js";
+import { hashOf } from "./long-names.js";
 import { Outside } from "./outside.js";
 import { RunSteps } from "./run.js";
 import { Step } from "./step.js";
@@ -18,6 +19,9 @@ import { VERSION } from "./version.js";
 /** @import { Outcome, StepRecord } from "./step.js" */
 /** What enters. @typedef {Step | Come} Arrival */
 /** What reaches a run from outside, with a name of its own; some of it ends what is at work. @typedef {{ id: string, run: string, command: any, cuts?: true }} Mail */
+
+/** So much of a prompt, in characters, is compared with that of an earlier process. */
+const MARKED = 16_384;
 
 /** How many microtasks a delivered result gets to become what follows from it. */
 const TICKS = 24;
@@ -77,14 +81,14 @@ export class Journal {
     };
   }
 
-  /** Begins a run of the outermost agent. @param {Driver} driver @returns {Promise<RunSteps>} */
-  async begin(driver) {
+  /** Begins a run of the outermost agent. @param {Driver} driver @param {string | undefined} promptJson @returns {Promise<RunSteps>} */
+  async begin(driver, promptJson) {
     const { core } = driver;
     this.root = driver;
     const number = ++this.runs;
     const prefix = number > 1 ? `r${number}/` : "";
     const { tools, systemPrompt } = core.settings;
-    const seen = { engine: VERSION, tools: tools.definitions().map(({ name }) => name), systemPrompt, runId: driver.runId, sessionId: core.session.id };
+    const seen = { engine: VERSION, tools: tools.definitions().map(({ name }) => name), systemPrompt, runId: driver.runId, sessionId: core.session.id, prompt: markOf(promptJson) };
     const record = await /** @type {Promise<StepRecord>} */ (new Promise((enter) => {
       this.add(new Step(`${prefix}begin`), { kind: "begin" }, async () => {
         this.replaying = number > 1 && this.replaying;
@@ -92,6 +96,7 @@ export class Journal {
       }, enter);
     }));
     const begun = /** @type {typeof seen} */ (record.value ?? seen);
+    if (begun.prompt !== seen.prompt) throw misuse("the journal is that of a run with another prompt: whoever lives a run again gives it the same one, as the engine has it in its input");
     const missing = begun.tools.filter((name) => !seen.tools.includes(name));
     if (missing.length > 0) complain("turnwheel: the run that goes on had tools that the agent has not any more:", missing.join(", "));
     if (!driver.isIdGiven) driver.takeId(begun.runId);
@@ -275,18 +280,24 @@ export class Journal {
 /** @type {Outcome} */
 const CANCELLED = { cancelled: true };
 
+/** By what a prompt is known again: how long it is, and how it begins. When it was said is another matter. @param {string | undefined} promptJson */
+function markOf(promptJson) {
+  const said = promptJson?.replace(/"timestamp":\d+/g, "");
+  return said && `${said.length}-${hashOf(said.slice(0, MARKED))}`;
+}
+
 async function ticks() {
   for (let i = 0; i < TICKS; i++) await undefined;
 }
 
 /**
  * The steps of a run that begins; the journal comes with its agent, or with the run around it.
- * @param {Driver} driver @returns {Promise<RunSteps>}
+ * @param {Driver} driver @param {string | undefined} promptJson nothing if it goes on with what there is @returns {Promise<RunSteps>}
  */
-export async function stepsOf(driver) {
+export async function stepsOf(driver, promptJson) {
   const { core, inside } = driver;
   if (inside) return new RunSteps(driver, inside.journal, inside.prefix);
   await loadRest();
   if (!core.journal) new Journal(core).adopt(core);
-  return /** @type {Journal} */ (core.journal).begin(driver);
+  return /** @type {Journal} */ (core.journal).begin(driver, promptJson);
 }

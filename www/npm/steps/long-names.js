@@ -19,14 +19,20 @@ export class StepNames extends EffectNames {
 /** @param {Driver} run @param {{ callId: string, name: string }} call */
 export const toolKind = (run, { callId, name }) => `${placeOf(run, callId)}-${cut(name, LONGEST_TOOL)}`;
 
-/** Cuts a name that is too long, and ends it in a hash of the whole (FNV-1a, 64 bits). @param {string} name */
+/** FNV-1a, 64 bits. @param {string | Uint8Array} given */
+export function hashOf(given) {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of typeof given === "string" ? new TextEncoder().encode(given) : given) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  return String(hash);
+}
+
+/** Cuts a name that is too long, and ends it in a hash of the whole. @param {string} name */
 function shortened(name) {
   if (name.length * 3 <= LONGEST) return name;
   const bytes = new TextEncoder().encode(name);
   if (bytes.length <= LONGEST) return name;
-  let hash = 0xcbf29ce484222325n;
-  for (const byte of bytes) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
-  return `${cut(name, LONGEST - String(hash).length - 1)}~${hash}`;
+  const hash = hashOf(bytes);
+  return `${cut(name, LONGEST - hash.length - 1)}~${hash}`;
 }
 
 /** The beginning of a text, in whole letters. @param {string} text @param {number} length in bytes */
