@@ -2,7 +2,7 @@
 
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
 import { Agent, scripted, type AgentEvent, type AgentOptions, type ApprovalRequest, type JsonValue } from "turnwheel";
-import { decisionType, DurableAgent, route, workflowHost, type ObjectNamespace, type StepOfWorkflow, type WorkflowHost } from "turnwheel/cloudflare";
+import { decisionType, DurableAgent, route, workflowHost, type ObjectNamespace, type RouteOptions, type StepOfWorkflow, type WorkflowHost } from "turnwheel/cloudflare";
 import type { AgentCommand } from "turnwheel/server";
 
 interface Env { CHAT: DurableObjectNamespace<Chat>; WAITING: DurableObjectNamespace<Waiting>; FLOW: Workflow<{ topic: string }>; KEY: string }
@@ -73,6 +73,7 @@ export default {
     void stub.authorize;
     const last: string = await stub.last();
     void [chats, runId, taken, last, await env.WAITING.getByName("b").prompt([{ type: "text", text: "x" }])];
-    return route(request, env.CHAT, { prefix: "/chats" }) ?? route(request, env.WAITING) ?? new Response("not found", { status: 404 });
+    const options: RouteOptions = { prefix: "/chats", authorize: (asked, name) => asked.headers.get("x-user") === name };
+    return route(request, env.CHAT, options) ?? route(request, env.WAITING) ?? new Response("not found", { status: 404 });
   },
 } satisfies ExportedHandler<Env>;

@@ -48,7 +48,15 @@ const ASKED = [
     assert.deepEqual(now.messages.map((/** @type {any} */ { role }) => role), ["user", "assistant", "tool_result", "assistant"]);
     assert.equal(now.messages.at(-1).content[0].text, "It is paid.");
   },
-  // Who may ask.
+  // Who may ask, by the name of the agent.
+  async (ask) => {
+    const heard = (/** @type {string} */ name, /** @type {string} */ token) => ask(`/agents/${name}/state`, { headers: { authorization: `Bearer ${token}` } });
+    assert.equal((await ask("/agents/ada/state")).status, 401);
+    assert.equal((await heard("ada", "t")).status, 200);
+    assert.equal((await heard("eve", "t")).status, 401);
+    assert.equal((await ask("/")).status, 404);
+  },
+  // Who may ask, by command.
   async (ask) => {
     assert.equal((await ask("/agents/ada/state")).status, 200);
     assert.equal((await ask("/agents/ada/events")).status, 401);
@@ -81,7 +89,7 @@ programs.forEach(({ name, source }, i) => {
     const { baseUrl } = await serve(t, [calls(["refund", '{"amount":5}']), textAnswer("It is paid.")]);
     const workflows = source.includes("class Research") ? { FLOW: { name: "flow", className: "Research" } } : {};
     const durableObjects = source.includes("class Chat") ? { CHAT: { className: "Chat", useSQLite: true } } : {};
-    const worker = await start(`../../out/docs-cloudflare/${i}.ts`, { durableObjects, workflows, bindings: { OPENAI_API_KEY: "sk-test", TOKEN: "t", BASE_URL: baseUrl } });
+    const worker = await start(`../../out/docs-cloudflare/${i}.ts`, { durableObjects, workflows, bindings: { OPENAI_API_KEY: "sk-test", TOKEN: "t", TOKENS: { ada: "t" }, BASE_URL: baseUrl } });
     t.after(() => worker.dispose());
     await ASKED[i]?.((path, init) => worker.dispatchFetch(`http://worker.example${path}`, init));
   });
