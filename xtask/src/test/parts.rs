@@ -35,6 +35,8 @@ impl Need {
 const CLIPPY: &str = "-Dwarnings";
 const RUSTDOC: &str = "build.rustdocflags=[\"-Dwarnings\"]";
 const TAP: &str = "--test-reporter=tap";
+/// Node runs one file less at a time than there are cores: on two cores one would be idle.
+const PAIRS: &str = "--test-concurrency=2";
 const WASM: &str = "wasm32-unknown-unknown";
 
 /// In the order in which they run: quick parts that often fail come first. The native ones all
@@ -99,9 +101,9 @@ pub(super) const PARTS: &[Part] = &[
     Part { name: "engines", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
         command: &["xtask", "conformance", "--random", "3000", "target/xtask/random", "--engine", "wasm", "--ag-ui"] },
     Part { name: "node", files: "tests/js/*.test.mjs", needs: Need::Package, count: Count::Node,
-        command: &["node", "--test", TAP, "FILES"] },
+        command: &["node", "--test", PAIRS, TAP, "FILES"] },
     Part { name: "attacks", files: "tests/js/attacks/*.test.mjs", needs: Need::Package, count: Count::Node,
-        command: &["node", "--test", TAP, "FILES"] },
+        command: &["node", "--test", PAIRS, TAP, "FILES"] },
     Part { name: "aimock", files: "tests/js/aimock.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "workerd", files: "tests/js/workerd/*.test.mjs", needs: Need::Package, count: Count::Node,
