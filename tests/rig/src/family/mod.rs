@@ -255,8 +255,8 @@ impl Family {
 
     fn answer(&self, agent: &Agent, id: &str, kind: QuestionKind) {
         let is_open = self.watch.borrow().is_open(id);
-        if self.dice.chance(10) && agent.resolve(id, misfit(kind)) {
-            self.fault("an answer of another kind counts");
+        if self.dice.chance(10) && agent.resolve(id, Answer::Raise(Amounts::default())) {
+            self.fault("an answer that fits no question counts");
         }
         let answer = self.answer_of(kind);
         let counts = agent.resolve(id, answer.clone());
@@ -271,7 +271,8 @@ impl Family {
         match kind {
             QuestionKind::Budget if self.raises.get() < 5 && dice.chance(70) => {
                 self.raises.set(self.raises.get() + 1);
-                let amount = |most| u64::try_from(dice.below(most)).unwrap_or(0);
+                // Of each something: what raises nothing of the limit is no answer.
+                let amount = |most| 1 + u64::try_from(dice.below(most)).unwrap_or(0);
                 Answer::Raise(Amounts {
                     usd: amount(300) * 1_000_000,
                     tokens: amount(300),
@@ -291,14 +292,6 @@ impl Family {
             QuestionKind::Tool if dice.chance(75) => ToolDecision::Accept.into(),
             _ => ToolDecision::Reject { reason: None }.into(),
         }
-    }
-}
-
-/// An answer that questions of this kind do not have.
-fn misfit(kind: QuestionKind) -> Answer {
-    match kind {
-        QuestionKind::Budget => Answer::Accept(RawJson::null()),
-        _ => Answer::Raise(Amounts::default()),
     }
 }
 
