@@ -4,10 +4,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { clean } from "../examples/kit.mjs";
 import { compare } from "../js/durable/orders-lives.mjs";
 import { freePort, hasPostgres, postgresServer } from "../js/fleet/stores.mjs";
-import { answers, ask, costOf, example, officeFor, program } from "./durable/office.mjs";
+import { answers, ask, costOf, example, opened, program } from "./durable/office.mjs";
 import { POINTS } from "./durable/points.mjs";
 import { packagesOf } from "./npm.mjs";
 
@@ -46,21 +45,15 @@ async function engineOf(office) {
   };
 }
 
-const opened = skip ? undefined : await officeFor(engineOf);
-after(async () => {
-  await opened?.close();
-  await clean();
-});
-const office = /** @type {NonNullable<typeof opened>} */ (opened);
-const unbroken = await opened?.order();
+const { office, unbroken } = await opened(skip, engineOf);
 const LIMIT = { timeout: 120_000, skip };
 
 test("an unbroken order passes every point", LIMIT, () => {
-  assert.deepEqual(POINTS.filter((point) => !unbroken?.told.includes(point)), []);
+  assert.deepEqual(POINTS.filter((point) => !unbroken.told.includes(point)), []);
 });
 
 for (const killAt of POINTS) {
-  test(`the process is killed at \`${killAt}\``, LIMIT, async () => compare(await office.order(killAt), /** @type {any} */ (unbroken), killAt));
+  test(`the process is killed at \`${killAt}\``, LIMIT, async () => compare(await office.order(killAt), unbroken, killAt));
 }
 
 test("what a step costs", LIMIT, async (t) => t.diagnostic(await costOf("DBOS", office)));

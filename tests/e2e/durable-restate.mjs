@@ -8,10 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { clean } from "../examples/kit.mjs";
 import { compare } from "../js/durable/orders-lives.mjs";
 import { freePort } from "../js/fleet/stores.mjs";
-import { answers, ask, costOf, example, officeFor, program } from "./durable/office.mjs";
+import { answers, ask, costOf, example, opened, program } from "./durable/office.mjs";
 import { POINTS } from "./durable/points.mjs";
 import { packagesOf } from "./npm.mjs";
 
@@ -70,28 +69,22 @@ async function engineOf(office) {
   };
 }
 
-const opened = skip ? undefined : await officeFor(engineOf);
-after(async () => {
-  await opened?.close();
-  await clean();
-});
-const office = /** @type {NonNullable<typeof opened>} */ (opened);
-const unbroken = await opened?.order();
+const { office, unbroken } = await opened(skip, engineOf);
 const LIMIT = { timeout: 120_000, skip };
 
 test("an unbroken order passes every point", LIMIT, () => {
-  assert.deepEqual(POINTS.filter((point) => !unbroken?.told.includes(point)), []);
+  assert.deepEqual(POINTS.filter((point) => !unbroken.told.includes(point)), []);
 });
 
 for (const killAt of POINTS) {
-  test(`the process is killed at \`${killAt}\``, LIMIT, async () => compare(await office.order(killAt), /** @type {any} */ (unbroken), killAt));
+  test(`the process is killed at \`${killAt}\``, LIMIT, async () => compare(await office.order(killAt), unbroken, killAt));
 }
 
 for (const killAt of ["begin t0/model", "end t0/tool/1-payment", "stored t1/approve/0/tell", "end t2/model"]) {
   test(`Restate's server is killed at \`${killAt}\``, LIMIT, async () => {
     const story = await office.order(killAt, "server");
     // The process lives: what had ended is stored when the server is there again, or is run again by it.
-    compare(story, /** @type {any} */ (unbroken), killAt);
+    compare(story, unbroken, killAt);
   });
 }
 

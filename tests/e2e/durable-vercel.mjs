@@ -4,13 +4,12 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { clean } from "../examples/kit.mjs";
 import { plain } from "../js/durable/orders-lives.mjs";
 import { freePort } from "../js/fleet/stores.mjs";
-import { answers, ask, example, officeFor, program } from "./durable/office.mjs";
+import { answers, ask, example, opened, program } from "./durable/office.mjs";
 import { packagesOf } from "./npm.mjs";
 
 const { folder: packages, missing: skip } = packagesOf("durable-workflow", ["workflow@4.8.9"]);
@@ -52,27 +51,21 @@ async function engineOf(office) {
   };
 }
 
-const opened = skip ? undefined : await officeFor(engineOf);
-after(async () => {
-  await opened?.close();
-  await clean();
-});
-const office = /** @type {NonNullable<typeof opened>} */ (opened);
-const unbroken = await opened?.order();
+const { office, unbroken } = await opened(skip, engineOf);
 const LIMIT = { timeout: 150_000, skip };
 /** The model, three lookups, the model, the question, the refund, the model. */
 const STEPS = 8;
 
 test("an unbroken order has its steps", LIMIT, () => {
-  assert.equal(unbroken?.told.length, STEPS);
+  assert.equal(unbroken.told.length, STEPS);
 });
 
 for (let step = 1; step <= STEPS; step++) {
   test(`the process is killed at the beginning of step ${step}`, LIMIT, async () => {
-    await opened?.restart();
+    await office.restart();
     const { kills, refunds, messages } = await office.order(`begin step ${step}`);
     assert.equal(kills, 1);
-    const expected = plain(/** @type {any} */ (unbroken).messages);
+    const expected = plain(unbroken.messages);
     const result = messages.findIndex(({ callId, role }) => role === "tool_result" && callId === "refund");
     // That it had begun is not known: it was killed before the step said so.
     if (messages[result].cause === "interrupted") expected[result] = plain(messages)[result];

@@ -8,7 +8,8 @@ import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join, resolve } from "node:path";
-import { install, ROOT } from "../../examples/kit.mjs";
+import { after } from "node:test";
+import { clean, install, ROOT } from "../../examples/kit.mjs";
 
 /** @typedef {{ messages: any[], told: string[], costs: number[], refunds: number, kills: number }} Story */
 /**
@@ -68,8 +69,23 @@ export async function example(name, from, scope) {
   return folder;
 }
 
+/**
+ * An office, if the machine has what the engine needs, and an order in it that nobody kills.
+ * @param {string | undefined} skip why not @param {(office: string) => Promise<Engine>} engineOf
+ */
+export async function opened(skip, engineOf) {
+  const office = skip ? undefined : await officeFor(engineOf);
+  after(async () => {
+    await office?.close();
+    await clean();
+  });
+  const unbroken = await office?.order();
+  // Without them every test is skipped.
+  return { office: /** @type {NonNullable<typeof office>} */ (office), unbroken: /** @type {NonNullable<typeof unbroken>} */ (unbroken) };
+}
+
 /** Opens an office for an engine. @param {(office: string) => Promise<Engine>} engineOf */
-export async function officeFor(engineOf) {
+async function officeFor(engineOf) {
   const now = { told: /** @type {string[]} */ ([]), costs: /** @type {number[]} */ ([]), refunds: 0, kills: 0, killAt: "", what: "", questions: /** @type {string[]} */ ([]), killing: Promise.resolve() };
   const server = createServer(async (request, response) => {
     const [, what = "", id = "", name = ""] = (request.url ?? "").split("/");
