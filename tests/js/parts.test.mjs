@@ -460,6 +460,18 @@ test("a server that has only the whole file serves it", async () => {
   assert.equal((await run.result).text, "hello");
 });
 
+test("a bundler may write addresses that have no base: nothing is built on them before it must be", async () => {
+  // As Turbopack does, which knows only a URL that is written out.
+  const at = (/** @type {string} */ path) => JSON.stringify(new URL(`../../${path}`, import.meta.url).href);
+  const script = (await readFile(new URL("../../www/npm/parts.js", import.meta.url), "utf8"))
+    .replace(/new URL\("\.\/([\w-]+\.wasm)", import\.meta\.url\)/g, '"/static/$1"')
+    .replace('"./core.js"', at("pkg/core.js"))
+    .replace('"./fetched.js"', at("www/npm/fetched.js"));
+  assert.equal(script.match(/"\/static\//g)?.length, NAMES.length);
+  const { load } = await import(`data:text/javascript,${encodeURIComponent(script)}`);
+  await assert.rejects(load("openai-chat"), /turnwheel-\S+\.wasm cannot be fetched from \/static\/turnwheel-/);
+});
+
 test("the package's own tests pass with parts, each of them with parts that are loaded anew", { timeout: 240_000 }, () => {
   const files = ["package-tools", "package-http", "package-abort", "package-models", "tools", "wires", "subagent"];
   // These wait for an engine by a number of turns of the event loop: it is loaded once for all of them.

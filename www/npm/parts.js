@@ -30,5 +30,6 @@ export const load = inParts({
   answers: { "openai-chat": later(answerChat), "openai-responses": later(answerResponses), anthropic: later(answerAnthropic), gemini: later(answerGemini) },
   requests: later(requests),
   rest: later(rest),
-  whole: now(new URL("turnwheel.wasm", first)),
+  // An address of Turbopack's has no base to build on; there the parts are always beside each other.
+  whole: async () => fetched(new URL("turnwheel.wasm", first)),
 });
