@@ -26,7 +26,7 @@ const CONSTANT: &str = ".rodata";
 /// How far what wasm-opt computed may be from the object that is meant: no index that it could have added in is larger.
 const NEAR: u32 = 1024;
 /// How many bytes a segment costs, about.
-const BRIDGED: usize = 6;
+const BRIDGED: usize = 8;
 
 /// Chooses the part of a constant among those that use it.
 pub type Home<'h> = dyn Fn(&BTreeSet<usize>) -> usize + 'h;

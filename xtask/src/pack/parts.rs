@@ -25,9 +25,15 @@ pub(super) fn file_of(pattern: &str, part: &str) -> String {
     pattern.replace('*', part)
 }
 
-/// What the script reads beside the module: recorded answers.
-pub(super) fn recordings() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+/// What makes the parts beside the module: the crate that cuts it, and the recorded answers that the script reads.
+pub(super) fn sources() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
+    for file in fs::read_dir(root().join("xtask/halves/src")).context("the crate that splits is gone")? {
+        let path = file?.path();
+        if path.is_file() {
+            found.insert(path.clone(), fs::read(path)?);
+        }
+    }
     for folder in fs::read_dir(root().join("tests/data/fixtures")).context("there are no recorded answers")? {
         let Ok(files) = fs::read_dir(folder?.path()) else { continue };
         for file in files {
