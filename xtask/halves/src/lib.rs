@@ -21,12 +21,14 @@
 //! rustc and wasm-bindgen emit: one memory, one table, active segments. Anything else is an error, never a wrong module.
 
 mod code;
+mod constants;
 mod flow;
 mod outline;
 mod read;
 mod split;
 mod trace;
 
+pub use constants::{Constants, Home};
 pub use read::Module;
 pub use split::FIRST;
 pub use trace::ENTERED;

@@ -61,7 +61,8 @@ impl Module<'_> {
             exports: self.own_exports(|index| index)?,
             places: self.places.clone(),
             code,
-            data: true,
+            memory: true,
+            data: self.own_data()?,
         };
         write(self, part)
     }

@@ -12,6 +12,7 @@ use wasm_encoder::{
 use wasmparser::{CompositeInnerType, ExternalKind, Operator};
 
 use crate::code::{Moved, Place, Same, Types, call, wrong};
+use crate::constants::{Constants, Home, Homes};
 use crate::outline::Signature;
 use crate::read::{Module, imported_type};
 
@@ -31,24 +32,32 @@ pub(crate) struct Part {
     pub(crate) exports: ExportSection,
     pub(crate) places: Vec<(u32, u32)>,
     pub(crate) code: CodeSection,
-    /// Whether the memory and its data are here.
-    pub(crate) data: bool,
+    /// Whether the memory is here.
+    pub(crate) memory: bool,
+    pub(crate) data: DataSection,
 }
 
 impl Module<'_> {
     /// Splits the module: one part for each of these sets of functions, the first of which begins, and one more for all
-    /// functions that are in none of them. A function that is in several sets belongs to the first of these.
+    /// functions that are in none of them. A function that is in several sets belongs to the first of these. A constant goes to
+    /// the one that `home` chooses among the parts that use it: to one that is there whenever one of them runs.
     ///
     /// # Errors
     /// If there is no set, or if the code has what this crate does not know.
-    pub fn split(&self, sets: &[BTreeSet<u32>]) -> Result<Vec<Vec<u8>>> {
+    pub fn split(
+        &self,
+        sets: &[BTreeSet<u32>],
+        constants: &Constants,
+        home: &Home<'_>,
+    ) -> Result<Vec<Vec<u8>>> {
         if sets.is_empty() {
             bail!("a module is split into a first part and others");
         }
         let plan = Plan::new(self, sets)?;
-        let mut parts = vec![self.first(&plan)?];
+        let homes = constants.homes(self, |function| plan.part_of(function), home)?;
+        let mut parts = vec![self.first(&plan, &homes)?];
         for part in 1..=sets.len() {
-            parts.push(self.part(&plan, part)?);
+            parts.push(self.part(&plan, part, &homes)?);
         }
         Ok(parts)
     }
@@ -83,11 +92,11 @@ impl Module<'_> {
         Ok(reached)
     }
 
-    fn imported(&self) -> u32 {
+    pub(crate) fn imported(&self) -> u32 {
         u32::try_from(self.imports.len()).unwrap_or(u32::MAX)
     }
 
-    fn body(&self, function: u32) -> Result<&wasmparser::FunctionBody<'_>> {
+    pub(crate) fn body(&self, function: u32) -> Result<&wasmparser::FunctionBody<'_>> {
         let at = function.checked_sub(self.imported()).context("an imported function has no body")?;
         self.bodies.get(usize::try_from(at)?).context("there is no such function")
     }
@@ -115,7 +124,7 @@ impl Module<'_> {
         Ok((own, code))
     }
 
-    fn first(&self, plan: &Plan) -> Result<Vec<u8>> {
+    fn first(&self, plan: &Plan, homes: &Homes) -> Result<Vec<u8>> {
         let own = plan.functions_of(FIRST_PART);
         let known = plan.seen_from(self, FIRST_PART)?;
         let mut types = Types::Used(Vec::new());
@@ -160,12 +169,13 @@ impl Module<'_> {
                 exports,
                 places: plan.places_of(FIRST_PART, &known),
                 code,
-                data: true,
+                memory: true,
+                data: homes.data_of(self, FIRST_PART)?,
             },
         )
     }
 
-    fn part(&self, plan: &Plan, part: usize) -> Result<Vec<u8>> {
+    fn part(&self, plan: &Plan, part: usize, homes: &Homes) -> Result<Vec<u8>> {
         let mut types = Types::Used(Vec::new());
         let mut imports = self.own_imports(&mut types)?;
         let needed: Vec<(usize, u32)> = plan.needed_by(self, part)?;
@@ -196,7 +206,8 @@ impl Module<'_> {
                 exports,
                 places,
                 code,
-                data: false,
+                memory: false,
+                data: homes.data_of(self, part)?,
             },
         )
     }
@@ -250,6 +261,14 @@ impl Module<'_> {
         Ok(section)
     }
 
+    pub(crate) fn own_data(&self) -> Result<DataSection> {
+        let mut section = DataSection::new();
+        for data in &self.data {
+            Same.parse_data(&mut section, data.clone()).map_err(wrong)?;
+        }
+        Ok(section)
+    }
+
     pub(crate) fn own_exports(&self, index: impl Fn(u32) -> u32) -> Result<ExportSection> {
         let mut section = ExportSection::new();
         for export in &self.exports {
@@ -262,7 +281,7 @@ impl Module<'_> {
 }
 
 /// The part that has the memory, the table and the globals.
-const FIRST_PART: usize = 0;
+pub(crate) const FIRST_PART: usize = 0;
 
 /// Which function stands where.
 struct Plan {
@@ -417,18 +436,14 @@ pub(crate) fn write(module: &Module<'_>, part: Part) -> Result<Vec<u8>> {
         }
         whole.section(&section);
     }
-    if part.data {
+    if part.memory {
         let mut section = MemorySection::new();
         section.memory(Same.memory_type(module.memory).map_err(wrong)?);
         whole.section(&section).section(&part.globals).section(&part.exports);
     }
     whole.section(&elements(&part.places, module.functions_table)).section(&part.code);
-    if part.data {
-        let mut section = DataSection::new();
-        for data in &module.data {
-            Same.parse_data(&mut section, data.clone()).map_err(wrong)?;
-        }
-        whole.section(&section);
+    if !part.data.is_empty() {
+        whole.section(&part.data);
     }
     let bytes = whole.finish();
     wasmparser::Validator::new().validate_all(&bytes).context("a part is not a valid module")?;

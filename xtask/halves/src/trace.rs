@@ -57,7 +57,8 @@ impl Module<'_> {
             exports,
             places: self.places.clone(),
             code,
-            data: true,
+            memory: true,
+            data: self.own_data()?,
         };
         write(self, part)
     }

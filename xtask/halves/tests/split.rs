@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use module_halves::{ENTERED, FIRST, Module};
+use module_halves::{Constants, ENTERED, FIRST, Module};
 use wasm_encoder::{
     CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType, ExportKind, ExportSection,
     Function, FunctionSection, ImportSection, Instruction, MemorySection, MemoryType, RefType, StartSection,
@@ -157,7 +157,8 @@ fn from_first(names: &[&str]) -> Vec<String> {
 #[test]
 fn each_function_is_in_one_part_and_finds_the_others() {
     let wasm = module(|_| {});
-    let parts = Module::read(&wasm).unwrap().split(&[BTreeSet::from([1])]).unwrap();
+    let parts =
+        Module::read(&wasm).unwrap().split(&[BTreeSet::from([1])], &Constants::default(), &|_| 0).unwrap();
     let [first, rest] = parts.as_slice() else { panic!("{} parts", parts.len()) };
     let first = seen(first);
     // `a`, which calls `b` through the table, and a door to `c`, which stands in the rest.
@@ -177,7 +178,7 @@ fn parts_beside_the_first_find_each_other_through_the_table_whichever_comes_firs
     // `b` and `c` in parts of their own, `d` in the rest: `a` calls `b`, `d` calls `a`.
     let wasm = module(|_| {});
     let sets = [BTreeSet::from([1]), BTreeSet::from([2]), BTreeSet::from([1, 3])];
-    let parts = Module::read(&wasm).unwrap().split(&sets).unwrap();
+    let parts = Module::read(&wasm).unwrap().split(&sets, &Constants::default(), &|_| 0).unwrap();
     let all: Vec<Seen> = parts.iter().map(|part| seen(part)).collect();
     assert_eq!(all.iter().map(|part| part.functions).collect::<Vec<_>>(), [2, 1, 1, 1]);
     // Only the rest calls into the first part, so only it imports a function from there.
@@ -194,7 +195,8 @@ fn parts_beside_the_first_find_each_other_through_the_table_whichever_comes_firs
 #[test]
 fn a_first_part_with_everything_leaves_nothing_to_the_rest() {
     let wasm = module(|_| {});
-    let parts = Module::read(&wasm).unwrap().split(&[(1..5).collect()]).unwrap();
+    let parts =
+        Module::read(&wasm).unwrap().split(&[(1..5).collect()], &Constants::default(), &|_| 0).unwrap();
     let (whole, first, rest) = (seen(&wasm), seen(&parts[0]), seen(&parts[1]));
     assert_eq!((first.functions, first.direct, first.indirect), (whole.functions, whole.direct, 0));
     assert_eq!((first.places, first.table), (whole.places, whole.table));

@@ -36,6 +36,10 @@ pub(super) fn bind(compiled: &Path, folder: &Path) -> Result<()> {
     if is_inline || !bound.local_modules().is_empty() || !bound.npm_dependencies().is_empty() {
         bail!("the crate has an inline JS snippet or asks for an npm package");
     }
+    // They name places in the linker's module (parts.rs reads them there), and no tool keeps them true.
+    for list in ["linking", "reloc.CODE", "reloc.DATA"] {
+        bound.wasm_mut().customs.remove_raw(list);
+    }
     fs::write(folder.join(TYPES), as_types(bound.ts().context("wasm-bindgen wrote no types")?))?;
     let raw = folder.join("raw");
     bound.emit(&raw).context("wasm-bindgen failed")?;

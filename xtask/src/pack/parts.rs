@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use module_halves::Module;
+use module_halves::{Constants, Module};
 use serde::Deserialize;
 
 use super::manifest::MANIFEST;
@@ -17,14 +17,23 @@ const SCRIPT: &str = "xtask/src/pack/trace.mjs";
 /// From how many bytes on it pays to take out what did not run, beside what its call passes; found by trying.
 const LEAST: usize = 24;
 
+/// The number of the part that is always there.
+const FIRST: usize = 0;
+
 /// The name of a part's file.
 pub(super) fn file_of(pattern: &str, part: &str) -> String {
     pattern.replace('*', part)
 }
 
-/// What the script reads beside the module: recorded answers.
-pub(super) fn recordings() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+/// What makes the parts beside the module: the crate that cuts it, and the recorded answers that the script reads.
+pub(super) fn sources() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
+    for file in fs::read_dir(root().join("xtask/halves/src")).context("the crate that splits is gone")? {
+        let path = file?.path();
+        if path.is_file() {
+            found.insert(path.clone(), fs::read(path)?);
+        }
+    }
     for folder in fs::read_dir(root().join("tests/data/fixtures")).context("there are no recorded answers")? {
         let Ok(files) = fs::read_dir(folder?.path()) else { continue };
         for file in files {
@@ -46,9 +55,14 @@ struct Traced {
     rarer: BTreeMap<String, BTreeSet<u32>>,
 }
 
-/// Splits the module; `facade` is the folder of the joined scripts, which run it. What did not run of functions that did is
-/// taken out of them first: what never ran, and then what did not for a first request.
-pub(super) fn split(wasm: &Path, facade: &Path, parts: &[String], folder: &Path) -> Result<()> {
+/// Splits the module; `linked` is what the linker made of it, and `facade` the folder of the joined scripts, which run it. What
+/// did not run of functions that did is taken out of them first: what never ran, and then what did not for a first request.
+pub(super) fn split(
+    (linked, wasm): (&Path, &Path),
+    facade: &Path,
+    parts: &[String],
+    folder: &Path,
+) -> Result<()> {
     let mut whole = wasm.to_owned();
     for (name, takes_all) in [("without-rest.wasm", true), ("without-answers.wasm", false)] {
         let bytes = fs::read(&whole)?;
@@ -61,7 +75,10 @@ pub(super) fn split(wasm: &Path, facade: &Path, parts: &[String], folder: &Path)
     let bytes = fs::read(&whole)?;
     let (module, traced) = trace(&bytes, facade, folder)?;
     let sets = sets(&module, &traced, parts)?;
-    for (name, bytes) in parts.iter().zip(module.split(&sets)?) {
+    let constants =
+        Constants::read(&fs::read(linked)?).context("the linker did not say where its data is used")?;
+    let wires = Parts::of(parts)?.wires.len();
+    for (name, bytes) in parts.iter().zip(module.split(&sets, &constants, &|users| home(users, wires))?) {
         fs::write(folder.join(name), bytes)?;
     }
     Ok(())
@@ -104,6 +121,22 @@ impl<'a, T> Parts<'a, T> {
     }
 }
 
+/// The part for what these parts use, by their numbers: one that is there whenever a function of one of them can run. What
+/// reads answers is there before what rarer requests take, and all others before the rest; what a wire takes for requests is
+/// there before what reads its answers.
+fn home(users: &BTreeSet<usize>, wires: usize) -> usize {
+    let (answer, requests) = (wires + 1, 2 * wires + 2);
+    let mut early = users.iter().copied().filter(|user| *user <= requests);
+    let Some(first) = early.next() else { return requests + 1 };
+    let others: Vec<usize> = early.collect();
+    match others.as_slice() {
+        [] => first,
+        [reads] if (1..=wires).contains(&first) && *reads == answer + first => first,
+        _ if first >= answer => answer,
+        _ => FIRST,
+    }
+}
+
 /// Functions, by wire.
 type Functions = BTreeMap<String, BTreeSet<u32>>;
 
@@ -142,4 +175,40 @@ fn by_wire(own: &Functions, cases: &[&Functions], wires: &[String]) -> Vec<BTree
     }
     let alone = wires.iter().map(|wire| alone.remove(wire).unwrap_or_default());
     std::iter::once(shared).chain(alone).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_is_where_whatever_uses_it_finds_it() {
+        // first, two wires, answer, those of the wires, requests, rest
+        let [first, chat, gemini, answer, answer_chat, answer_gemini, requests, rest] =
+            [0, 1, 2, 3, 4, 5, 6, 7];
+        let home = |users: &[usize]| home(&users.iter().copied().collect(), 2);
+        for alone in [first, chat, gemini, answer, answer_chat, answer_gemini, requests, rest] {
+            assert_eq!(home(&[alone]), alone);
+            // When the rest runs, everything is there.
+            assert_eq!(home(&[alone, rest]), alone);
+        }
+        assert_eq!(home(&[chat, answer_chat, rest]), chat);
+        for other in [
+            &[chat, gemini][..],
+            &[chat, answer],
+            &[chat, answer_gemini],
+            &[chat, requests],
+            &[first, answer],
+        ] {
+            assert_eq!(home(other), first, "{other:?}");
+        }
+        for later in [
+            &[answer, answer_chat][..],
+            &[answer_chat, answer_gemini],
+            &[answer_chat, requests],
+            &[answer, requests, rest],
+        ] {
+            assert_eq!(home(later), answer, "{later:?}");
+        }
+    }
 }
