@@ -74,7 +74,7 @@ async function ask(url, maxCalls) {
     const calls = first.content.filter((/** @type {any} */ { type }) => type === "tool_call");
     // A text that was cut by its length was in form as far as it came.
     parsed += Number(["stop", "tool_use", "length"].includes(first.stopReason) && !first.content.some((/** @type {any} */ block) => block.type === "text" && /"(calls|arguments)"/.test(block.text)) && first.stopReason !== "error");
-    ended += Number(["completed", "max_turns"].includes(result.stopReason));
+    ended += Number(result.stopReason === "completed");
     right += Number(calls.length === wanted.length && wanted.every(([name, word]) => calls.some((/** @type {any} */ call) => call.toolName === name && word.test(JSON.stringify(call.arguments)))));
     tokens += result.usage.output;
   }

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chromiumTabs } from "../js/browser/tabs/chromium.mjs";
-import { medianOf, play } from "../js/browser/tabs/runs.mjs";
+import { medianOf, play, summaryOf } from "../js/browser/tabs/runs.mjs";
 import { tabsSite } from "../js/browser/tabs/site.mjs";
 import { firefox } from "../js/browser/tabs.mjs";
 import { programs } from "./programs.mjs";
@@ -24,10 +24,12 @@ for (const [name, numbers, wanted, launch] of BROWSERS) {
     const [site, browser] = [await tabsSite(), await launch(found)];
     try {
       const takeovers = await play(browser, site, numbers);
-      console.log(`# ${takeovers.length} tabs of ${name} took over, in ${Math.min(...takeovers)} to ${Math.max(...takeovers)} ms, half of them in ${medianOf(takeovers)}`);
-      assert.ok(takeovers.length >= numbers.length, `${takeovers.length}`);
-      // A machine that does other things takes longer at times, and never less.
-      assert.ok((takeovers.toSorted((a, b) => a - b)[Math.floor(takeovers.length / 4)] ?? NaN) < 500, `${takeovers}`);
+      console.log(`# ${name}: ${summaryOf(takeovers)}`);
+      for (const slow of takeovers.filter(({ total }) => total >= 500)) console.log(`# ${name}: ${slow.how} took ${slow.total} ms, ${slow.browser} of them until the lock was given`);
+      assert.ok(takeovers.length >= numbers.length, JSON.stringify(takeovers));
+      // How long a browser takes until it knows that a tab has died is its own affair.
+      assert.ok(takeovers.every(({ ours }) => ours < 500), JSON.stringify(takeovers));
+      assert.ok(medianOf(takeovers.map(({ ours }) => ours)) < 250, JSON.stringify(takeovers));
     } finally {
       await browser.close();
       site.end();

@@ -1,6 +1,6 @@
 // @ts-check
-// The whole example with a model in the page: the real wllama, real weights (SmolLM2-135M), Chromium. What
-// the model says does not matter here.
+// A model in the page: the real wllama, real weights (SmolLM2-135M, or those of `--gguf FILE`), Chromium. First the whole example;
+// then agents with tools: held to its form, the model makes calls that run, and every run ends. What it says does not matter here.
 
 import assert from "node:assert/strict";
 import { symlink } from "node:fs/promises";
@@ -54,4 +54,66 @@ test("a model in the page", { skip: missing, timeout: 10 * 60_000 }, async (t) =
     await page.click("#ask");
     await becomes(/exceeds/);
   });
+
+  await t.test("held to its form it calls a tool, which runs, and every run ends within four turns", async (t) => {
+    for (const [question, toolName] of /** @type {const} */ ([["What is 17 * 23?", "calculate"], ["What is the weather in Oslo?", "get_weather"], ["Hello, who are you?", undefined]])) {
+      const { stopReason, turns, ran, calls, text, usage } = await page.evaluate(asks, { question, toolName });
+      t.diagnostic(`${question} → ${JSON.stringify(calls)}; ${turns} turns, ${stopReason}: ${text.slice(0, 80)}`);
+      assert.equal(stopReason, "completed");
+      assert.ok(turns <= 4 && text.length > 0 && !/"(calls|arguments)"/.test(text), text);
+      assert.deepEqual(ran, calls, "what was called has run, with those arguments");
+      if (toolName) assert.equal(calls[0]?.[0], toolName);
+      if (turns > 1) assert.ok(usage.cacheRead > 0, "what was read was read again");
+    }
+  });
+
+  await t.test("an abort is over within 100 ms, and the next turn has in the cache what was read", async (t) => {
+    const { tookMs, aborted, next } = await page.evaluate(aborts);
+    t.diagnostic(`aborted in ${tookMs.toFixed(1)} ms; then ${next.usage.cacheRead} of ${next.usage.cacheRead + next.usage.input} tokens were in the cache`);
+    assert.equal(aborted, "aborted");
+    assert.ok(tookMs < 100, `${tookMs} ms`);
+    assert.equal(next.stopReason, "completed");
+    assert.ok(next.usage.cacheRead > 0);
+  });
 });
+
+/** In the page: an agent with two tools answers one question, with a call of this tool first. @param {{ question: string, toolName: string | undefined }} how */
+async function asks({ question, toolName }) {
+  const { Agent, model } = /** @type {any} */ (await (/** @type {any} */ (globalThis).kit ??= make()));
+  /** @type {[string, any][]} */
+  const [ran, calls] = [[], []];
+  const tool = (/** @type {string} */ name, /** @type {string} */ description, /** @type {string} */ given, /** @type {string} */ result) => ({
+    name, description, parameters: { type: "object", properties: { [given]: { type: "string", minLength: 1, maxLength: 40 } }, required: [given] },
+    execute: (/** @type {any} */ args) => (ran.push([name, args]), result),
+  });
+  const tools = [tool("calculate", "Computes an arithmetic expression", "expression", "391"), tool("get_weather", "The weather in a city now", "city", "12 degrees and rain")];
+  const agent = new Agent({ model, tools, maxTurns: 4, streamOptions: { temperature: 0, maxTokens: 120, ...(toolName && { toolChoice: { toolName } }) } });
+  const { stopReason, error, turns, text, usage, messages } = await agent.prompt(question);
+  for (const message of messages) for (const block of message.content) if (block.type === "tool_call") calls.push([block.toolName, block.arguments]);
+  return { stopReason: error?.message ?? stopReason, turns, ran, calls, text, usage };
+
+  async function make() {
+    const [{ Agent }, { wllama }, { Wllama }] = await Promise.all(["turnwheel", "turnwheel/local", "@wllama/wllama"].map((name) => import(name)));
+    const engine = new Wllama({ default: "./node_modules/@wllama/wllama/esm/wasm/wllama.wasm" }, { suppressNativeLog: true });
+    await engine.loadModelFromUrl(new URL("model.gguf", location.href).href, { n_ctx: 2048, n_threads: 1 });
+    return { Agent, model: wllama(engine, { maxCalls: 1 }) };
+  }
+}
+
+/** In the page: stops an answer in its middle, and asks again. */
+async function aborts() {
+  const { Agent, model } = await /** @type {any} */ (globalThis).kit;
+  const agent = new Agent({ model, streamOptions: { temperature: 0, maxTokens: 60 } });
+  const run = agent.prompt("Tell me a long story about the sea.");
+  let pieces = 0;
+  let since = 0;
+  for await (const _ of run.textStream) {
+    if (++pieces !== 5) continue;
+    since = performance.now();
+    run.abort();
+  }
+  const { stopReason: aborted } = await run;
+  const tookMs = performance.now() - since;
+  const { stopReason, usage } = await agent.prompt("Now say hello.");
+  return { tookMs, aborted, next: { stopReason, usage } };
+}

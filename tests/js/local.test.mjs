@@ -4,14 +4,21 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { brotliCompressSync } from "node:zlib";
+import { readdir, readFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { brotliCompressSync, constants } from "node:zlib";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { grammarOf, schemaOf, spaced } from "../../www/npm/local/grammar.js";
+import { grammarOf } from "../../www/npm/local/grammar.js";
 import { Reader } from "../../www/npm/local/reader.js";
+import { schemaOf } from "../../www/npm/local/schema.js";
+import { formOf, spaced } from "../../www/npm/local/shape.js";
 import { jsonSchemaValidator } from "../../pkg/mcp.js";
 import { answer, dice, tools as randomTools } from "./local/random-tools.mjs";
 import { xgrammar } from "./local/xgrammar.mjs";
+
+/** The form of an answer that may call these tools. @param {any[]} tools @param {number} calls @param {any} [toolChoice] */
+const formFor = (tools, calls, toolChoice = "auto") => formOf({ tools: tools.map(({ name, schema }) => ({ name, description: "", parameters: schema })), options: { toolChoice }, output: undefined }, calls);
 
 /** @param {Iterable<string>} pieces */
 function read(pieces) {
@@ -30,7 +37,7 @@ test("what a random set of tools may be called with is in the grammar, and is re
   for (let seed = 0; seed < SEEDS; seed++) {
     const thrown = dice(seed);
     const tools = randomTools(thrown);
-    const form = { tools: tools.map(({ name, description, schema }) => ({ name, description, parameters: schema })), calls: 1 + thrown.below(4), output: undefined, mustCall: false };
+    const form = formFor(tools, 1 + thrown.below(4));
     const accepts = await grammarEngine(grammarOf(form, { bounded: seed % 10 === 0 }));
     for (let i = 0; i < 2; i++) {
       const { text, said, calls } = answer(thrown, tools, form.calls);
@@ -56,7 +63,7 @@ test("the JSON Schema of the form takes the same answers", async () => {
   for (let seed = 0; seed < 200; seed++) {
     const thrown = dice(seed);
     const tools = randomTools(thrown);
-    const form = { tools: tools.map(({ name, description, schema }) => ({ name, description, parameters: schema })), calls: 4, output: undefined, mustCall: false };
+    const form = formFor(tools, 4);
     const validate = jsonSchemaValidator.getValidator(/** @type {any} */ (schemaOf(form)));
     const { text } = answer(thrown, tools, 4);
     assert.ok(validate(JSON.parse(text)).valid, text);
@@ -76,14 +83,58 @@ test("what nobody held to the form is read too", () => {
     ['{"say": 12}', "12", []],
     ['{"say": "\\u00e9\\ud83d\\ude42\\q"}', "é🙂q", []],
     ["", "", []],
+    ["   ", "", []],
+    ["```\nno form", "```\nno form", []],
+    // What is no JSON is text, unless something was told already.
+    ["{'say': 'hi'}", "{'say': 'hi'}", []],
+    ["{thinking} Hello", "{thinking} Hello", []],
+    ['{"say": "Hello", oops}', "Hello", []],
+    ['{"say": "one"} {"say": "two"}', "one", []],
+    ["[1, 2]", "[1, 2]", []],
   ];
   for (const [text, said, calls] of cases) for (const pieces of [[text], text]) assert.deepEqual([read(pieces).said, read(pieces).calls], [said, calls], text);
+});
+
+test("a call whose arguments are no JSON is told as it stands, so that the loop can say so", () => {
+  for (const pieces of [(/** @type {string} */ text) => [text], (/** @type {string} */ text) => text]) {
+    const reader = new Reader(false);
+    const found = [...[...pieces('{"calls": [{"name": "a", "arguments": {x: 1}}]}')].flatMap((piece) => reader.push(piece)), ...reader.end()];
+    assert.deepEqual(found.at(-1), { kind: "call_end", name: "a", json: "{x: 1}}]}" });
+    assert.ok(reader.isWhole && reader.hasCalls);
+  }
+});
+
+test("a megabyte of what small models repeat is read in a moment, and never kept twice", () => {
+  const many = 1_000_000;
+  /** @type {[string, (told: ReturnType<typeof read>) => boolean][]} */
+  const cases = [
+    [" ".repeat(many), ({ said }) => said === ""],
+    [`\`\`\`json${"\n".repeat(many)}`, ({ said }) => said.length > many],
+    [`{"say": "${"la ".repeat(many / 3)}`, ({ said, isWhole }) => said.length > many - 3 && !isWhole],
+    [`{"thought": "${"hm ".repeat(many / 3)}`, ({ said, isWhole }) => said === "" && !isWhole],
+    ["{".repeat(many), ({ said }) => said.length === many],
+    [`{"calls": [{"name": "a", "arguments": ${'{"x": '.repeat(many / 6)}`, ({ calls, isWhole }) => isWhole && calls.length === 1],
+    [`{"calls": [${'{"name": "a", "arguments": {}}, '.repeat(many / 32)}`, ({ calls, isWhole }) => calls.length === many / 32 && !isWhole],
+    ["<|im_end|>".repeat(many / 10), ({ said }) => said.length === many],
+  ];
+  for (const [text, holds] of cases) {
+    const reader = new Reader(false);
+    const begun = performance.now();
+    const found = [];
+    for (let at = 0; at < text.length; at += 4) found.push(...reader.push(text.slice(at, at + 4)));
+    found.push(...reader.end());
+    const took = performance.now() - begun;
+    const calls = found.filter(({ kind }) => kind === "call_end");
+    const said = found.map((piece) => (piece.kind === "text" ? piece.text : "")).join("");
+    assert.ok(holds({ said, calls, isWhole: reader.isWhole, streamed: "", found }), `${text.slice(0, 40)}: ${said.length} letters, ${calls.length} calls, ${reader.isWhole}`);
+    assert.ok(took < 5000, `${text.slice(0, 40)}: ${took} ms`);
+  }
 });
 
 test("a schema that cannot be held to is any JSON, and one that contains itself ends", async () => {
   const grammarEngine = await xgrammar();
   const tree = { type: "object", properties: { next: { $ref: "#" }, not: { not: {} } }, required: ["next"] };
-  const form = (/** @type {any} */ parameters) => ({ tools: [{ name: "t", description: "", parameters }], calls: 1, output: undefined, mustCall: true });
+  const form = (/** @type {any} */ schema) => formFor([{ name: "t", schema }], 1, "required");
   const call = (/** @type {any} */ given) => spaced({ calls: [{ name: "t", arguments: given }] });
   const nested = (/** @type {number} */ depth) => /** @type {any} */ ({ next: depth === 0 ? "any JSON from here on" : nested(depth - 1) });
   const accepts = await grammarEngine(grammarOf(form(tree), { bounded: false }));
@@ -96,13 +147,34 @@ test("a schema that cannot be held to is any JSON, and one that contains itself 
   }
 });
 
-test("an app that uses one engine ships little", async () => {
-  const sizes = [];
+/** What a page loads that imports this from the package: at once, and all that it can load later. @param {string} code @returns {Promise<{ atOnce: number, later: Map<string, number> }>} */
+async function loaded(code) {
+  const { outputFiles, metafile: { outputs } } = await build({ stdin: { contents: code, resolveDir: fileURLToPath(new URL("../../pkg", import.meta.url)) }, bundle: true, splitting: true, minify: true, format: "esm", platform: "node", packages: "external", outdir: "/out", write: false, metafile: true, logLevel: "silent", absWorkingDir: "/" });
+  const bytes = new Map(outputFiles.map(({ path, contents }) => [basename(path), brotliCompressSync(contents, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: contents.length } }).length]));
+  const reached = (/** @type {string[]} */ kinds, /** @type {Set<string>} */ seen = new Set(), name = Object.keys(outputs).find((each) => outputs[each]?.entryPoint === "<stdin>") ?? "") => {
+    if (!seen.has(name)) seen.add(name) && outputs[name]?.imports.filter(({ kind }) => kinds.includes(kind)).forEach(({ path }) => reached(kinds, seen, path));
+    return seen;
+  };
+  const first = reached(["import-statement"]);
+  const sizeOf = (/** @type {string} */ name) => bytes.get(basename(name)) ?? 0;
+  return { atOnce: [...first].reduce((sum, name) => sum + sizeOf(name), 0), later: new Map([...reached(["import-statement", "dynamic-import"])].filter((name) => !first.has(name)).map((name) => [Object.keys(outputs[name]?.inputs ?? {}).map((input) => basename(input)).join(), sizeOf(name)])) };
+}
+
+test("an app that uses one engine ships little", async (t) => {
+  const main = await loaded('export * from "./entry/web.js";');
+  const native = await nativeFile();
   for (const name of ["promptApi", "transformers", "webLlm", "wllama"]) {
-    const contents = `export { ${name} } from "./local.js";`;
-    const folder = fileURLToPath(new URL("../../www/npm", import.meta.url));
-    const { outputFiles } = await build({ stdin: { contents, resolveDir: folder }, bundle: true, minify: true, format: "esm", external: ["../shared.js"], write: false });
-    sizes.push(brotliCompressSync(outputFiles[0]?.contents ?? new Uint8Array()).length);
+    const { atOnce, later } = await loaded(`export * from "./entry/web.js"; export { ${name} } from "./local.js";`);
+    const added = [...later].filter(([inputs]) => !main.later.has(inputs));
+    const [own, inAll] = [atOnce - main.atOnce, atOnce - main.atOnce + added.filter(([inputs]) => inputs !== native).reduce((sum, [, size]) => sum + size, 0)];
+    t.diagnostic(`${name}: ${own} bytes at once, ${inAll} with what its first answer loads`);
+    assert.ok(own <= 3000 && inAll <= 8000, `${name}: ${own} bytes at once, ${inAll} in all`);
+    assert.ok(added.length >= 2, "the answers are loaded later");
   }
-  assert.ok(Math.max(...sizes) <= 8200, `bytes: ${sizes.join(", ")}`);
 });
+
+/** The file of calls that engines read themselves, which no other app loads. */
+async function nativeFile() {
+  const folder = new URL("../../pkg/", import.meta.url);
+  for (const name of await readdir(folder)) if (name.startsWith("core-") && (await readFile(new URL(name, folder), "utf8")).includes("// local/native.js")) return name;
+}

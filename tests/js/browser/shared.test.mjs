@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { checkTrace } from "../grammar.mjs";
 import { chromiumTabs, plainChromium } from "./tabs/chromium.mjs";
-import { open, play } from "./tabs/runs.mjs";
+import { medianOf, open, play, summaryOf } from "./tabs/runs.mjs";
 import { tabsSite } from "./tabs/site.mjs";
 import { until } from "./tabs.mjs";
 
@@ -26,9 +26,21 @@ const times = (id, callId) => site.ran.get(id)?.filter((one) => one === callId).
 
 test("owners that crash, leave and are closed: one whole run, the same history, nothing paid twice", { timeout: 240_000 }, async (t) => {
   const takeovers = await play(browser, site, [3, 10, 14, 20, 25, 28]);
-  t.diagnostic(`${takeovers.length} tabs took over in ${takeovers} ms`);
+  t.diagnostic(summaryOf(takeovers));
   assert.ok(takeovers.length >= 6);
-  assert.ok(Math.min(...takeovers) < 500, `${takeovers}`);
+  // A machine that does other things takes longer at times, and never less.
+  assert.ok(medianOf(takeovers.map(({ ours }) => ours)) < 500, JSON.stringify(takeovers));
+});
+
+test("a tab that follows has loaded what an owner needs, before there is anything to take over", { timeout: 60_000 }, async () => {
+  const [owner, follower] = [await open(browser, site, "owner"), await open(browser, site, "follower")];
+  await owner.run(join("warm"));
+  await follower.run(join("warm"));
+  const loaded = "performance.getEntriesByType('resource').some(({ name, responseEnd }) => name.endsWith('turnwheel-rest.wasm') && responseEnd > 0)";
+  await until(follower, loaded);
+  // Who owns an agent that nobody asks anything needs no engine.
+  assert.equal(await owner.run(loaded), false);
+  for (const tab of [owner, follower]) await tab.close();
 });
 
 test("three tabs decide at once, and one decision counts", { timeout: 60_000 }, async () => {

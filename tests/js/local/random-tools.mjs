@@ -1,7 +1,7 @@
 // @ts-check
 // Random tools, and answers that fit them, written as the form has it.
 
-import { spaced } from "../../../www/npm/local/grammar.js";
+import { spaced } from "../../../www/npm/local/shape.js";
 
 /** @param {number} seed */
 export function dice(seed) {

@@ -1,24 +1,11 @@
 // @ts-check
 // What engines with the form of OpenAI's chat give and take: web-llm and wllama.
 
-import { textOf } from "./prompt.js";
-
-/** @import { ModelRequest, Usage } from "../index.js" */
+/** @import { Usage } from "../index.js" */
 /** @import { Asked, Chunk } from "./model.js" */
 
 /** @param {import("./prompt.js").ChatMessage[]} chat */
 export const plain = (chat) => chat.map(({ role, content, suffix = "" }) => ({ role, content: content + suffix }));
-
-/** A conversation with calls as models that were trained for them know it. @param {ModelRequest} request */
-export function nativeChat({ systemPrompt, messages }) {
-  const chat = messages.map((message) => {
-    const content = textOf(message);
-    if (message.role === "tool_result") return { role: "tool", tool_call_id: message.callId, content };
-    const calls = message.content.flatMap((block) => (block.type === "tool_call" ? [{ id: block.callId, type: "function", function: { name: block.toolName, arguments: JSON.stringify(block.arguments) } }] : []));
-    return { role: message.role, content, ...(calls.length > 0 && { tool_calls: calls }) };
-  });
-  return systemPrompt === "" ? chat : [{ role: "system", content: systemPrompt }, ...chat];
-}
 
 /** The request without its constraint. @param {Asked} asked */
 export function chatRequest({ chat, messages = plain(chat), tools, options }) {

@@ -1,19 +1,9 @@
 // @ts-check
-// The form of an answer, as a grammar (GBNF of llama.cpp, which XGrammar of web-llm reads as EBNF) and as a JSON
-// Schema. An answer is `{"say": "…"}` or `{"calls": [{"name": …, "arguments": …}, …]}`: the first key decides, so
-// that text streams at once and the name of a call is known before its arguments. No white space can be chosen:
-// a small model that may choose it writes nothing else in the end.
+// The form of an answer as a grammar: GBNF of llama.cpp, which XGrammar of web-llm reads as EBNF. An answer is `{"say": "…"}` or
+// `{"calls": [{"name": …, "arguments": …}, …]}`: the first key decides, so that text streams at once and the name of a call is
+// known before its arguments. No white space can be chosen: a small model that may choose it writes nothing else in the end.
 
-import { shapeOf, shapeOfArguments } from "./shape.js";
-
-/** @import { JsonSchema, JsonValue, ModelRequest } from "../index.js" */
-/** @import { Shape } from "./shape.js" */
-
-/**
- * What an answer may be. `calls` is how many calls at most; `output` is the schema of what is said, if that is data; with
- * `mustCall` nothing can be said.
- * @typedef {{ tools: ModelRequest["tools"], calls: number, output: JsonSchema | undefined, mustCall: boolean }} Form
- */
+/** @import { Form, Member, Shape } from "./shape.js" */
 
 /** Texts in arguments end here where the engine can count: a small model that repeats itself would never end one. */
 const LONGEST_TEXT = 400;
@@ -37,12 +27,6 @@ const USES = { char: ["hex"], text: ["char"], integer: ["natural"], number: ["in
 
 /** @param {string} text */
 const literal = (text) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n").replaceAll("\r", "\\r").replaceAll("\t", "\\t")}"`;
-/** JSON with a blank after `:` and `,`, as everything else here is written. @param {JsonValue} value @returns {string} */
-export function spaced(value) {
-  if (Array.isArray(value)) return `[${value.map(spaced).join(", ")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  return `{${Object.entries(value).filter(([, inner]) => inner !== undefined).map(([name, inner]) => `${JSON.stringify(name)}: ${spaced(inner)}`).join(", ")}}`;
-}
 
 /**
  * The grammar of an answer. With `bounded`, texts in arguments have a longest length; XGrammar would compile for minutes.
@@ -51,10 +35,10 @@ export function spaced(value) {
 export function grammarOf({ tools, calls, output, mustCall }, { bounded }) {
   const rules = new Rules(bounded);
   // An answer without a word is no answer.
-  const say = output ? rules.of(shapeOf(output)) : `"\\"" ${rules.use("char")}+ "\\""`;
+  const say = output ? rules.of(output) : `"\\"" ${rules.use("char")}+ "\\""`;
   const kinds = [];
   if (tools.length > 0 && calls > 0) {
-    const each = tools.map(({ name, parameters }) => rules.add(`${literal(`{"name": ${JSON.stringify(name)}, "arguments": `)} ${rules.of(shapeOfArguments(parameters))} "}"`));
+    const each = tools.map(({ name, shape }) => rules.add(`${literal(`{"name": ${JSON.stringify(name)}, "arguments": `)} ${rules.of(shape)} "}"`));
     const call = rules.add(each.join(" | "));
     kinds.push(rules.add(`${literal('{"calls": [')} ${call} ${calls > 1 ? `(", " ${call}){0,${calls - 1}} ` : ""}"]}"`));
   }
@@ -108,7 +92,7 @@ class Rules {
       case "number":
         return this.use(shape.signed ? "number" : "size");
       case "literal":
-        return this.add(shape.values.map((value) => literal(spaced(value))).join(" | "));
+        return this.add(shape.texts.map(literal).join(" | "));
       case "either":
         return this.add(shape.of.map((each) => this.of(each)).join(" | "));
       case "boolean":
@@ -117,7 +101,7 @@ class Rules {
     }
   }
 
-  /** @param {import("./shape.js").Member[]} members */
+  /** @param {Member[]} members */
   object(members) {
     const isOpen = members.length > 0 && !members[0]?.required;
     let rest = "";
@@ -139,43 +123,5 @@ class Rules {
   toText(root) {
     const used = [...this.used].map((name) => `${name} ::= ${RULES[name]}`);
     return [`root ::= ${root}`, ...this.own.map((body, i) => `r${i} ::= ${body}`), ...used].join("\n") + "\n";
-  }
-}
-
-/** The same form as a JSON Schema, for engines without a grammar. @param {Form} form @returns {JsonSchema} */
-export function schemaOf({ tools, calls, output, mustCall }) {
-  const closed = (/** @type {{ [name: string]: JsonSchema }} */ properties) => ({ type: "object", properties, required: Object.keys(properties), additionalProperties: false });
-  const say = closed({ say: output ? strict(shapeOf(output)) : { type: "string", minLength: 1 } });
-  if (tools.length === 0 || calls === 0) return say;
-  const items = { anyOf: tools.map(({ name, parameters }) => closed({ name: { const: name }, arguments: strict(shapeOfArguments(parameters)) })) };
-  const called = closed({ calls: { type: "array", items, minItems: 1, maxItems: calls } });
-  return mustCall ? called : { anyOf: [called, say] };
-}
-
-/** @param {Shape} shape @returns {JsonSchema} */
-function strict(shape) {
-  switch (shape.kind) {
-    case "object":
-      return {
-        type: "object",
-        properties: Object.fromEntries(shape.members.map((member) => [member.name, strict(member.shape)])),
-        required: shape.members.filter((member) => member.required).map(({ name }) => name),
-        additionalProperties: false,
-      };
-    case "array":
-      return { type: "array", items: strict(shape.items), minItems: shape.min, maxItems: shape.max };
-    case "string":
-      return { type: "string", ...(shape.min > 0 && { minLength: shape.min }), ...(shape.max !== undefined && { maxLength: shape.max }) };
-    case "integer":
-    case "number":
-      return { type: shape.kind, ...(!shape.signed && { minimum: 0 }) };
-    case "boolean":
-      return { type: "boolean" };
-    case "literal":
-      return { enum: shape.values };
-    case "either":
-      return { anyOf: shape.of.map(strict) };
-    case "any":
-      return {};
   }
 }

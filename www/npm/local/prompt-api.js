@@ -4,7 +4,6 @@
 
 import { misuse } from "../shared.js";
 import { plain } from "./chunks.js";
-import { schemaOf } from "./grammar.js";
 import { checkLocal, failure, localModel } from "./model.js";
 
 /** @import { LocalOptions } from "../local.js" */
@@ -22,12 +21,12 @@ export function promptApi(options = {}) {
   return localModel(
     {
       name: "promptApi",
-      native: false,
       async availability() {
         const state = await sessions.api?.availability?.(sessions.settings);
         return STATES.includes(state) ? state : "unavailable";
       },
       prepare: async (signal) => void (sessions.held ??= await sessions.open([], signal)),
+      constrain: async (form) => (await import("./schema.js")).schemaOf(form),
       answer: (asked) => sessions.answer(asked),
       said: (text) => void sessions.held?.chat.push({ role: "assistant", content: text }),
       failure: failureOf,
@@ -87,7 +86,7 @@ class Sessions {
   }
 
   /** @param {Asked} asked @returns {AsyncGenerator<Chunk>} */
-  async *answer({ chat, form, options: { maxTokens, temperature, topP }, signal }) {
+  async *answer({ chat, constraint: responseConstraint, options: { maxTokens, temperature, topP }, signal }) {
     this.warn({ maxTokens, temperature, topP });
     let news = this.rest(chat);
     if (news.length === 0) {
@@ -100,7 +99,7 @@ class Sessions {
     // What the session knows is certain again when the answer is whole.
     this.held = undefined;
     try {
-      const constraint = form && { responseConstraint: schemaOf(form), omitResponseConstraintInput: true };
+      const constraint = responseConstraint && { responseConstraint, omitResponseConstraintInput: true };
       const input = plain(news);
       await this.checkRoom(session, input, constraint);
       const before = used(session);

@@ -2,8 +2,8 @@
 // The conversation as a small model reads it: the tools as signatures in the system text, earlier answers in the
 // form that its own have, results as a message of the user. It is the same text for every engine.
 
-import { spaced } from "./grammar.js";
-import { shapeOfArguments } from "./shape.js";
+import { wordsOf } from "./model.js";
+import { shapeOfArguments, spaced } from "./shape.js";
 
 /** @import { JsonValue, LlmMessage, ModelRequest } from "../index.js" */
 /** @import { Shape } from "./shape.js" */
@@ -44,12 +44,12 @@ export function chatOf(request, afterResults) {
   const calls = new Map();
   for (const message of messages) {
     if (message.role === "tool_result") {
-      results.push(`${calls.get(message.callId) ?? message.toolName} = ${message.isError ? "error: " : ""}${textOf(message)}`);
+      results.push(`${calls.get(message.callId) ?? message.toolName} = ${message.isError ? "error: " : ""}${wordsOf(message)}`);
       continue;
     }
     flush(false);
     for (const block of message.content) if (block.type === "tool_call") calls.set(block.callId, `${block.toolName}(${argumentsOf(block.arguments)})`);
-    chat.push({ role: message.role, content: plain(message.role === "assistant" ? replay(message, isFormed, request.output !== undefined) : textOf(message)) });
+    chat.push({ role: message.role, content: plain(message.role === "assistant" ? replay(message, isFormed, request.output !== undefined) : wordsOf(message)) });
   }
   flush(true);
   return chat;
@@ -58,7 +58,7 @@ export function chatOf(request, afterResults) {
 /** An earlier answer. @param {LlmMessage} message @param {boolean} isFormed @param {boolean} isData */
 function replay(message, isFormed, isData) {
   const calls = message.content.flatMap((block) => (block.type === "tool_call" ? [{ name: block.toolName, arguments: block.arguments ?? {} }] : []));
-  const text = textOf(message);
+  const text = wordsOf(message);
   return calls.length > 0 || isFormed ? replayOf(text, calls, isData) : text;
 }
 
@@ -105,11 +105,6 @@ function typeName(shape) {
 function argumentsOf(given) {
   if (typeof given !== "object" || given === null) return "";
   return Object.entries(given).map(([name, value]) => `${/^[\w$.-]+$/.test(name) ? name : JSON.stringify(name)}: ${spaced(/** @type {JsonValue} */ (value))}`).join(", ");
-}
-
-/** @param {LlmMessage} message */
-export function textOf(message) {
-  return message.content.map((block) => (block.type === "text" ? block.text : block.type === "image" ? "[an image, which this model cannot see]" : "")).join("");
 }
 
 /** @param {string} text */

@@ -3,44 +3,50 @@
 // call is known by its name before its arguments are there. It also reads what models write that nobody holds to
 // the form: white space, other keys, a single call without a list, a fence around it all, plain text.
 
+import { PartialJson } from "../shared.js";
+
 /**
  * What an answer is made of, in its order.
  * @typedef {{ kind: "text", text: string } | { kind: "call", name: string } | { kind: "arguments", json: string } | { kind: "call_end", name: string, json: string }} Piece
  */
+/** A value that is being read: how deep it lies, what its letters are for, what follows from its end. @typedef {{ depth: number, take(letter: string): void, end?(): void }} Value */
 
-const BLANK = /\s/;
-/** @type {{ [letter: string]: string }} */
-const ESCAPES = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 /** What may stand before the form: a fence of Markdown. */
 const FENCE = /^```\w*\s*/;
+const LONGEST_FENCE = 40;
+/** What is nested deeper is no answer any more: some models open brackets for ever. */
+const DEEPEST = 100;
 
 export class Reader {
   /** @param {boolean} isData whether what is said is data: its JSON is the text then */
   constructor(isData) {
     this.isData = isData;
+    this.json = new PartialJson();
     /** @type {Piece[]} */
     this.pieces = [];
-    /** What the next character belongs to. @type {(letter: string) => void} */
-    this.state = this.beginning;
+    /** What came before anything was told: it may be no form but text. */
+    this.before = "";
+    this.hasTold = false;
+    this.isText = false;
     this.isWhole = false;
     this.hasCalls = false;
-    this.before = "";
-    this.key = "";
-    /** The call that is being read. @type {{ name: string | undefined, json: string, told: boolean } | undefined} */
+    /** @type {Value | undefined} */
+    this.value = undefined;
+    /** The call that is being read. @type {{ depth: number, name: string | undefined, json: string } | undefined} */
     this.call = undefined;
-    this.isInList = false;
   }
 
   /** Takes what came, and gives what it says. @param {string} text @returns {Piece[]} */
   push(text) {
-    for (let at = 0; at < text.length; at++) this.state(text.charAt(at));
+    for (const letter of text) this.read(letter);
     return this.take();
   }
 
   /** The answer has ended. What is not whole stays so: `isWhole` says it. @returns {Piece[]} */
   end() {
     // Something that only looked like the beginning of the form.
-    if (this.state === this.beginning && this.before !== "") this.asText();
+    if (this.json.stack.length === 0 && !this.isWhole && this.before !== "") this.asText();
+    if (this.json.broken) this.closeCall();
     return this.take();
   }
 
@@ -58,88 +64,103 @@ export class Reader {
     return joined;
   }
 
-  // ---- the outermost object
-
   /** @param {string} letter */
-  beginning(letter) {
-    this.before += letter;
-    const rest = this.before.trimStart().replace(FENCE, "");
-    if (rest === "" || (this.before.trimStart().startsWith("`") && rest.startsWith("`") && rest.length < 24 && !rest.includes("\n"))) return;
-    if (rest === "{") this.state = this.beforeKey;
-    else this.asText();
+  read(letter) {
+    if (this.isText) this.say(letter);
+    else if (this.json.broken) this.argue(letter);
+    else if (this.json.stack.length > 0) this.readForm(letter);
+    else if (!this.isWhole) this.readBefore(letter);
+  }
+
+  /** What comes before the form. @param {string} letter */
+  readBefore(letter) {
+    this.before = (this.before + letter).trimStart();
+    const rest = this.before.replace(FENCE, "");
+    if (rest === "{") this.json.feed(letter);
+    else if ((rest !== "" && !"```".startsWith(this.before)) || this.before.length > LONGEST_FENCE) this.asText();
   }
 
   /** It is no form: all of it is text. */
   asText() {
     this.say(this.before);
-    this.isWhole = true;
-    this.state = this.plain;
+    this.isWhole = this.isText = true;
   }
 
   /** @param {string} letter */
-  plain(letter) {
-    this.say(letter);
-  }
-
-  /** @param {string} letter */
-  beforeKey(letter) {
-    if (letter === '"') this.readString((key) => ((this.key = key), (this.state = this.beforeValue)));
-    else if (letter === "}") this.closeObject();
-  }
-
-  /** @param {string} letter */
-  beforeValue(letter) {
-    if (BLANK.test(letter) || letter === ":") return;
-    const { key, call } = this;
-    if (!call && key === "say") return this.isData ? this.readJson(letter, (json) => this.say(json), this.afterValue) : this.readSaid(letter);
-    if (!call && key === "calls" && letter === "[") {
-      this.isInList = true;
-      return void (this.state = this.beforeCall);
+  readForm(letter) {
+    const { json } = this;
+    const [depth, mode] = [json.stack.length, json.mode];
+    if (!this.hasTold) this.before += letter;
+    json.feed(letter);
+    if (json.stack.length > DEEPEST) json.broken = true;
+    if (json.broken) return this.giveUp(letter);
+    if (!this.value && (json.stack.length > depth || (mode === "" && json.mode !== "" && json.mode !== "key"))) this.value = this.valueAt(depth, letter);
+    const { value } = this;
+    // What ends a number is no part of it.
+    const isAfter = mode === "literal" && json.mode === "" && depth === value?.depth;
+    if (value && !isAfter) value.take(letter);
+    if (value && json.mode === "" && json.stack.length <= value.depth) {
+      value.end?.();
+      this.value = undefined;
     }
+    if (this.call && json.stack.length < this.call.depth) this.closeCall();
+    if (json.stack.length === 0) this.isWhole = true;
+  }
+
+  /** What to do with a value that begins; nothing with one whose parts are looked at. @param {number} depth @param {string} first @returns {Value | undefined} */
+  valueAt(depth, first) {
+    const { json } = this;
+    const [root, list] = json.stack;
+    const { key, wantKey } = json.stack[depth - 1] ?? {};
+    // Where a name belongs.
+    if (wantKey) return { depth, take() {} };
+    if (depth === 1 && key === "say") {
+      if (this.isData || first !== '"') return { depth, take: (letter) => this.say(letter) };
+      return { depth, take: () => this.saySoFar() };
+    }
+    if (depth === 1 && key === "calls" && first === "[") return;
+    if (depth === 2 && root?.key === "calls" && Array.isArray(list?.node) && first === "{") return void (this.call = { depth: 3, name: undefined, json: "" });
     // A single call, without its list.
-    if (!call && (key === "name" || key === "arguments")) this.call = { name: undefined, json: "", told: false };
-    if (key === "name" && letter === '"') return this.readString((name) => this.named(name));
-    if (key === "arguments") return this.readJson(letter, (json) => this.argue(json), this.afterValue);
-    this.readJson(letter, () => {}, this.afterValue);
+    if (depth === 1 && (key === "name" || key === "arguments")) this.call ??= { depth, name: undefined, json: "" };
+    if (depth === this.call?.depth && key === "arguments") return { depth, take: (letter) => this.argue(letter) };
+    if (depth === this.call?.depth && key === "name" && first === '"') return { depth, take() {}, end: () => this.named(json.stack[depth - 1]?.node.name) };
+    return { depth, take() {} };
   }
 
-  /** @param {string} letter */
-  afterValue(letter) {
-    if (letter === ",") this.state = this.beforeKey;
-    else if (letter === "}") this.closeObject();
-  }
-
-  closeObject() {
-    if (this.call) this.closeCall();
-    if (this.isInList) this.state = this.beforeCall;
-    else this.finish();
-  }
-
-  finish() {
+  /** It is no JSON from here on. What was said stays; the rest goes to the call that was begun, for the loop to refuse. @param {string} letter */
+  giveUp(letter) {
+    if (!this.hasTold) return this.asText();
     this.isWhole = true;
-    this.state = () => {};
+    this.argue(letter);
   }
 
-  // ---- calls
+  /** Says what has come of the text, which is not kept. */
+  saySoFar() {
+    const { json } = this;
+    this.say(json.token);
+    json.token = "";
+  }
 
-  /** @param {string} letter */
-  beforeCall(letter) {
-    if (letter === "{") {
-      this.call = { name: undefined, json: "", told: false };
-      this.state = this.beforeKey;
-    } else if (letter === "]") {
-      this.isInList = false;
-      this.state = this.afterValue;
-    }
+  /** @param {string} text */
+  say(text) {
+    if (text !== "") this.tell({ kind: "text", text });
+  }
+
+  /** @param {Piece} piece */
+  tell(piece) {
+    this.hasTold = true;
+    this.pieces.push(piece);
   }
 
   /** @param {string} name */
   named(name) {
     const { call } = this;
-    if (!call) return;
+    if (!call || call.name !== undefined) return;
     call.name = name;
-    this.state = this.afterValue;
-    this.tellCall();
+    this.hasCalls = true;
+    this.tell({ kind: "call", name });
+    // What came of its arguments before it was known whose they are.
+    if (call.json !== "") this.tell({ kind: "arguments", json: call.json });
   }
 
   /** @param {string} json */
@@ -147,86 +168,12 @@ export class Reader {
     const { call } = this;
     if (!call) return;
     call.json += json;
-    if (call.told) this.pieces.push({ kind: "arguments", json });
-  }
-
-  /** Tells of a call once its name is known; what came of its arguments before follows. */
-  tellCall() {
-    const { call } = this;
-    if (call?.name === undefined || call.told) return;
-    call.told = this.hasCalls = true;
-    this.pieces.push({ kind: "call", name: call.name });
-    if (call.json !== "") this.pieces.push({ kind: "arguments", json: call.json });
+    if (call.name !== undefined) this.tell({ kind: "arguments", json });
   }
 
   closeCall() {
     const { call } = this;
     this.call = undefined;
-    if (call?.name === undefined) return;
-    this.pieces.push({ kind: "call_end", name: call.name, json: call.json || "{}" });
-  }
-
-  // ---- values
-
-  /** @param {string} text */
-  say(text) {
-    this.pieces.push({ kind: "text", text });
-  }
-
-  /** Reads the text that is said, piece by piece. @param {string} first */
-  readSaid(first) {
-    // Something else than a text is said as it stands.
-    if (first !== '"') return this.readJson(first, (json) => this.say(json), this.afterValue);
-    this.readLetters((letter) => this.say(letter), () => (this.state = this.afterValue));
-  }
-
-  /** Reads a short string as a whole. @param {(value: string) => void} then */
-  readString(then) {
-    let value = "";
-    this.readLetters((letter) => (value += letter), () => then(value));
-  }
-
-  /** Reads the letters of a string whose quote is open. @param {(letter: string) => void} take @param {() => void} end */
-  readLetters(take, end) {
-    let escape = "";
-    this.state = (letter) => {
-      if (escape !== "") {
-        escape += letter;
-        if (escape[1] === "u" && escape.length < 6) return;
-        take(escape[1] === "u" ? unicode(escape.slice(2)) : (ESCAPES[letter] ?? letter));
-        escape = "";
-      } else if (letter === "\\") escape = letter;
-      else if (letter === '"') end();
-      else take(letter);
-    };
-  }
-
-  /** Passes a value of any kind through as it stands. @param {string} first @param {(json: string) => void} take @param {(letter: string) => void} next */
-  readJson(first, take, next) {
-    let depth = 0;
-    let isString = false;
-    let isEscaped = false;
-    const isDone = (/** @type {string} */ letter) => !isString && depth === 0 && (letter === "," || letter === "}" || letter === "]");
-    const pass = (/** @type {string} */ letter) => {
-      if (isDone(letter)) {
-        this.state = next;
-        return this.state(letter);
-      }
-      take(letter);
-      if (isEscaped) isEscaped = false;
-      else if (isString) {
-        if (letter === "\\") isEscaped = true;
-        else if (letter === '"') isString = false;
-      } else if (letter === '"') isString = true;
-      else if (letter === "{" || letter === "[") depth++;
-      else if (letter === "}" || letter === "]") depth--;
-      else return;
-      if (!isString && depth === 0 && !isEscaped) this.state = next;
-    };
-    this.state = pass;
-    pass(first);
+    if (call?.name !== undefined) this.tell({ kind: "call_end", name: call.name, json: call.json || "{}" });
   }
 }
-
-/** @param {string} digits */
-const unicode = (digits) => (/^[0-9a-fA-F]{4}$/.test(digits) ? String.fromCharCode(parseInt(digits, 16)) : `\\u${digits}`);

@@ -2,7 +2,7 @@
 // What arguments may look like, read from a JSON Schema: the part that a small model can be held to while it
 // writes. Whatever else a schema says is checked by the loop when the call is there.
 
-/** @import { JsonSchema, JsonValue } from "../index.js" */
+/** @import { JsonSchema, JsonValue, ModelRequest } from "../index.js" */
 
 /**
  * @typedef {{ kind: "object", members: Member[] }
@@ -10,10 +10,15 @@
  *   | { kind: "string", min: number, max: number | undefined }
  *   | { kind: "integer" | "number", signed: boolean }
  *   | { kind: "boolean" | "any" }
- *   | { kind: "literal", values: JsonValue[] }
+ *   | { kind: "literal", values: JsonValue[], texts: string[] }
  *   | { kind: "either", of: Shape[] }} Shape
  */
 /** Those that must be there come first. @typedef {{ name: string, shape: Shape, required: boolean }} Member */
+/**
+ * What an answer may be. `calls` is how many calls at most; `output` is what is said, if that is data; with `mustCall` nothing can
+ * be said.
+ * @typedef {{ tools: { name: string, shape: Shape }[], calls: number, output: Shape | undefined, mustCall: boolean }} Form
+ */
 
 /** Lists without a bound of their own end here: a small model that repeats itself would never end one. */
 const LONGEST_LIST = 16;
@@ -24,6 +29,27 @@ const DEEPEST = 8;
 
 /** @type {Shape} */
 const ANY = { kind: "any" };
+
+/** What an answer to this request may be. @param {Pick<ModelRequest, "tools" | "options" | "output">} request @param {number} maxCalls @returns {Form} */
+export function formOf({ tools, options: { toolChoice = "auto", parallelToolCalls }, output }, maxCalls) {
+  const only = typeof toolChoice === "object" ? tools.filter(({ name }) => name === toolChoice.toolName) : tools;
+  return {
+    tools: only.map(({ name, parameters }) => ({ name, shape: shapeOfArguments(parameters) })),
+    calls: toolChoice === "none" ? 0 : parallelToolCalls === false ? 1 : maxCalls,
+    output: output && shapeOf(output),
+    mustCall: typeof toolChoice === "object" || toolChoice === "required",
+  };
+}
+
+/** JSON with a blank after `:` and `,`, as all of an answer is written. @param {JsonValue} value @returns {string} */
+export function spaced(value) {
+  if (Array.isArray(value)) return `[${value.map(spaced).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  return `{${Object.entries(value).filter(([, inner]) => inner !== undefined).map(([name, inner]) => `${JSON.stringify(name)}: ${spaced(inner)}`).join(", ")}}`;
+}
+
+/** @param {JsonValue[]} values @returns {Shape} */
+const literal = (values) => ({ kind: "literal", values, texts: values.map(spaced) });
 
 /** The shape of the arguments of a tool. @param {JsonSchema} schema @returns {Shape} */
 export function shapeOfArguments(schema) {
@@ -42,8 +68,8 @@ function read(schema, root, depth) {
   if (typeof schema !== "object" || schema === null || depth > DEEPEST) return ANY;
   const inner = (/** @type {any} */ of) => read(of, root, depth + 1);
   if (typeof schema.$ref === "string") return inner(target(schema.$ref, root));
-  if ("const" in schema) return { kind: "literal", values: [schema.const] };
-  if (Array.isArray(schema.enum)) return schema.enum.length > 0 && schema.enum.length <= LARGEST ? { kind: "literal", values: schema.enum } : ANY;
+  if ("const" in schema) return literal([schema.const]);
+  if (Array.isArray(schema.enum)) return schema.enum.length > 0 && schema.enum.length <= LARGEST ? literal(schema.enum) : ANY;
   const choices = schema.anyOf ?? schema.oneOf ?? (Array.isArray(schema.type) ? schema.type.map((/** @type {string} */ type) => ({ ...schema, type })) : undefined);
   if (Array.isArray(choices)) return either(choices.map(inner));
   if (Array.isArray(schema.allOf)) return schema.allOf.length === 1 && !schema.properties ? inner(schema.allOf[0]) : ANY;
@@ -63,7 +89,7 @@ function read(schema, root, depth) {
     case "boolean":
       return { kind: "boolean" };
     case "null":
-      return { kind: "literal", values: [null] };
+      return literal([null]);
     default:
       return ANY;
   }

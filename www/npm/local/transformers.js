@@ -4,7 +4,6 @@
 
 import { misuse } from "../shared.js";
 import { plain } from "./chunks.js";
-import { schemaOf } from "./grammar.js";
 import { checkLocal, failure, localModel } from "./model.js";
 
 /** @import { LocalOptions } from "../local.js" */
@@ -25,9 +24,9 @@ export function transformers(parts, options = {}) {
   return localModel(
     {
       name: "transformers",
-      native: false,
       availability: async () => "available",
       prepare: async () => {},
+      constrain: async (form) => (await import("./schema.js")).schemaOf(form),
       answer: (asked) => answer(parts, options.contextWindow ?? model.config?.max_position_embeddings, asked),
       failure: (error) => (/json_schema|grammar|structured/i.test(String(error?.message)) ? "constraint" : { code: "server" }),
       dispose: async () => void (await model.dispose?.()),
@@ -38,7 +37,7 @@ export function transformers(parts, options = {}) {
 }
 
 /** @param {Parts} parts @param {number | undefined} window @param {Asked} asked @returns {AsyncGenerator<Chunk>} */
-async function* answer({ model, tokenizer, library, StructuredOutputProcessor }, window, { chat, form, options: { maxTokens = MOST_TOKENS, temperature = 0, topP }, signal }) {
+async function* answer({ model, tokenizer, library, StructuredOutputProcessor }, window, { chat, constraint: json_schema, options: { maxTokens = MOST_TOKENS, temperature = 0, topP }, signal }) {
   const inputs = tokenizer.apply_chat_template(plain(chat), { add_generation_prompt: true, return_dict: true });
   const input = Number(inputs.input_ids.dims.at(-1));
   // It would cut the conversation, or write nonsense.
@@ -58,7 +57,7 @@ async function* answer({ model, tokenizer, library, StructuredOutputProcessor },
   const stopping_criteria = new library.InterruptableStoppingCriteria();
   const stop = () => stopping_criteria.interrupt();
   signal.addEventListener("abort", stop, { once: true });
-  const constraint = form && StructuredOutputProcessor && { logits_processor: new StructuredOutputProcessor(tokenizer, { type: "json_schema", json_schema: schemaOf(form) }) };
+  const constraint = json_schema && StructuredOutputProcessor && { logits_processor: new StructuredOutputProcessor(tokenizer, { type: "json_schema", json_schema }) };
   const sampling = temperature > 0 ? { do_sample: true, temperature, ...(topP !== undefined && { top_p: topP }) } : { do_sample: false };
   const writing = (async () => model.generate({ ...inputs, ...sampling, ...constraint, max_new_tokens: most, streamer, stopping_criteria }))()
     .catch((/** @type {unknown} */ error) => void (failed = error ?? new Error("generate failed")))

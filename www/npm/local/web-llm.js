@@ -3,7 +3,6 @@
 
 import { misuse } from "../shared.js";
 import { chatRequest, chunksOf, engineOf } from "./chunks.js";
-import { grammarOf } from "./grammar.js";
 import { checkLocal, localModel } from "./model.js";
 
 /** @import { LocalOptions } from "../local.js" */
@@ -19,15 +18,16 @@ export function webLlm(engine, options = {}) {
   return localModel(
     {
       name: "webLlm",
-      native: true,
+      native: () => import("./native.js"),
       availability: async () => (held.ready ? "available" : held.making ? "downloading" : /** @type {any} */ (globalThis.navigator)?.gpu ? "downloadable" : "unavailable"),
       prepare: async () => void (await make()),
+      // No bounds: its grammar compiler would take minutes over them.
+      constrain: async (form) => (await import("./grammar.js")).grammarOf(form, { bounded: false }),
       /** @param {Asked} asked @returns {AsyncGenerator<Chunk>} */
       async *answer(asked) {
         const mlc = /** @type {any} */ (await make());
-        const { signal, form, tools } = asked;
-        // No bounds: its grammar compiler would take minutes over them.
-        const constraint = tools.length === 0 && form && { response_format: { type: "grammar", grammar: grammarOf(form, { bounded: false }) } };
+        const { signal, constraint: grammar } = asked;
+        const constraint = grammar && { response_format: { type: "grammar", grammar } };
         const stop = () => void Promise.resolve(mlc.interruptGenerate?.()).catch(() => {});
         signal.addEventListener("abort", stop, { once: true });
         try {

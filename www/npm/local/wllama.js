@@ -3,7 +3,6 @@
 
 import { misuse } from "../shared.js";
 import { chatRequest, chunksOf, engineOf } from "./chunks.js";
-import { grammarOf } from "./grammar.js";
 import { checkLocal, localModel } from "./model.js";
 
 /** @import { LocalOptions } from "../local.js" */
@@ -20,14 +19,14 @@ export function wllama(engine, options = {}) {
   return localModel(
     {
       name: "wllama",
-      native: true,
+      native: () => import("./native.js"),
       availability: async () => (held.ready ? "available" : held.making ? "downloading" : typeof WebAssembly === "object" ? "downloadable" : "unavailable"),
       prepare: async (signal) => void (await make(signal)),
+      constrain: async (form) => (await import("./grammar.js")).grammarOf(form, { bounded: true }),
       /** @param {Asked} asked @returns {AsyncGenerator<Chunk>} */
       async *answer(asked) {
         const wllama = /** @type {any} */ (await make(asked.signal));
-        // The two together crash it.
-        const grammar = asked.tools.length === 0 && asked.form ? grammarOf(asked.form, { bounded: true }) : undefined;
+        const { constraint: grammar } = asked;
         const chunks = await wllama.createChatCompletion({ ...chatRequest(asked), abortSignal: asked.signal, ...(grammar && { grammar }) });
         for await (const chunk of chunks) yield* chunksOf(chunk);
       },

@@ -2,6 +2,7 @@
 // The tab that owns the agent: makes it from what is stored, stores what it does, answers the others. Loaded beside the rest,
 // for a tab that only follows does without.
 
+import { getEngine } from "../core.js";
 import { agentHandler } from "../server/server.js";
 import { kindOf, misuse } from "../shared.js";
 import { Lease } from "../stores/lease.js";
@@ -25,6 +26,12 @@ const KEEP_ALIVE_MS = 15_000;
 
 /** @returns {Claims} */
 export const claimsHere = () => indexedDBStore()[CLAIMS];
+
+/** Gets ready what takes longest when a tab becomes the owner: the engine, and the place where the agent is kept. @param {Claims} claims @param {string} id */
+export async function warmUp(claims, id) {
+  const engine = async () => (await getEngine()).gaps?.whole();
+  await Promise.all([claims.open(id), engine()]);
+}
 
 /** @param {Claim} claim @param {TabOptions} options @param {Channels} channels @returns {Promise<Owned>} */
 export async function own({ lease }, { make, handler: options, waiting }, channels) {

@@ -29,6 +29,8 @@ import { Channels } from "./channel.js";
  * @property {(error: unknown) => void} onError
  */
 
+/** A tab that follows gets ready to own when it has nothing else to do, at the latest then. */
+const IDLE_MS = 2000;
 /** How long a tab waits before it tries again to own an agent that could not be made; doubled each time. */
 const RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;
@@ -49,11 +51,15 @@ export class Tab {
     this.waiting = undefined;
     /** When the owner said that it leaves. */
     this.leftAt = 0;
+    this.isWarm = false;
     /** While this tab makes the agent. @type {Claim["lease"] | undefined} */
     this.making = undefined;
     /** What belongs to the owner, which is loaded meanwhile. */
     this.ownerHalf = import("./owner.js");
     this.ownerHalf.catch(() => {});
+    /** Where the agent is kept. @type {Promise<Claims>} */
+    this.claims = this.ownerHalf.then(({ claimsHere }) => options.claims ?? claimsHere());
+    this.claims.catch(() => {});
     const name = lockOf(options.scope ?? "", options.id);
     this.channels = new Channels(name, this.tab, options.messageBytes, (message) => this.#take(message));
     this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.answer, options.messageBytes);
@@ -132,6 +138,7 @@ export class Tab {
     this.settle();
     if (this.role === role) return;
     this.role = role;
+    if (role === "follower" && !this.options.worker) this.#warmUp();
     try {
       this.options.onRole(role, { tookMs });
     } catch (error) {
@@ -158,6 +165,20 @@ export class Tab {
 
   // ---- owning
 
+  /** Loads ahead what an owner needs: whoever takes over must not wait for it. */
+  #warmUp() {
+    if (this.isWarm) return;
+    this.isWarm = true;
+    const work = async () => {
+      const [{ warmUp }, claims] = await Promise.all([this.ownerHalf, this.claims]);
+      if (!this.isOff) await warmUp(claims, this.options.id);
+    };
+    // What fails here is tried again, and told, when it is needed.
+    const begin = () => void work().catch(() => {});
+    if (typeof requestIdleCallback === "function") requestIdleCallback(begin, { timeout: IDLE_MS });
+    else setTimeout(begin);
+  }
+
   /** Waits for the lock, and owns the agent when it has it. @param {How} [how] */
   async wait(how) {
     const { id } = this.options;
@@ -165,9 +186,7 @@ export class Tab {
     const waiting = (this.waiting = abortController());
     const isWanted = () => !this.isOff && this.waiting === waiting;
     try {
-      const claims = this.options.claims ?? (await this.ownerHalf).claimsHere();
-      await this.ownerHalf;
-      const claimed = await claims.claim(id, how ?? { waitMs: Infinity, signal: waiting.signal });
+      const claimed = await (await this.claims).claim(id, how ?? { waitMs: Infinity, signal: waiting.signal });
       if (!claimed) return;
       if (!isWanted()) return void claimed.lease.release();
       await this.#own(claimed, "owner");

@@ -32,8 +32,22 @@ function optionsOf(id) {
   return { ...made, host, tools };
 }
 
+/** The tabs tell each other who owns an agent: one that took over is gone before anybody can ask it. */
+function tell(/** @type {{ tab: string, from: number }} */ owner) {
+  page.owners.push(owner);
+  const channel = new BroadcastChannel("owners");
+  channel.postMessage(owner);
+  channel.close();
+}
+// A message on a channel that a page has open drops it from the back/forward cache, so no other tab has this one.
+if (tab === "observer") new BroadcastChannel("owners").onmessage = ({ data }) => void page.owners.push(data);
+
+const now = () => performance.timeOrigin + performance.now();
+
 const page = {
   tab,
+  /** Who took over an agent, from when on it could, by the clock of the machine. @type {{ tab: string, from: number }[]} */
+  owners: [],
   /** @type {any} */
   agent: undefined,
   /** @type {any[]} */
@@ -54,12 +68,16 @@ const page = {
   async join(id, { ends = [], how = "crash", approve = true, options = {} } = {}) {
     Object.assign(page, { events: [], heardAt: [], roles: [], errors: [], decisions: [], stopReason: undefined });
     const agent = await shared(id, (lease) => openAgent(lease, optionsOf(id)), {
-      onRole: (role, { tookMs }) => void page.roles.push([role, Math.round(tookMs), Date.now()]), onError: (error) => void (/no open question/.test(String(error)) || page.errors.push(String(error))), ...options,
+      onRole(role, { tookMs }) {
+        page.roles.push([role, Math.round(tookMs), Date.now()]);
+        if (role === "owner") tell({ tab, from: now() - tookMs });
+      },
+       onError: (error) => void (/no open question/.test(String(error)) || page.errors.push(String(error))), ...options,
     });
     page.agent = agent;
     agent.subscribe((event) => {
       page.events.push(event);
-      page.heardAt.push(Date.now());
+      page.heardAt.push(now());
       if (agent.role === "owner" && ends.includes(page.events.length) && event.type !== "agent_end") end(id, how);
       if (approve && event.type === "tool_approval_requested") page.decide(event.id);
       // What was decided and had led to nothing yet is asked again.

@@ -10,6 +10,11 @@ import { until } from "../tabs.mjs";
 
 /** @import { Tab } from "../tabs.mjs" */
 /** @typedef {Awaited<ReturnType<import("./site.mjs").tabsSite>>} Site */
+/**
+ * How many milliseconds a tab took to take over: from the end of one owner to the first event that the observer heard of the next.
+ * `browser` is the part until the lock was given, or the owner said that it leaves; `ours` is the rest.
+ * @typedef {{ how: string, total: number, browser: number, ours: number }} Takeover
+ */
 /** A browser, and how a tab of it can end. @template [T=Tab & { crash?(): Promise<unknown> }] @typedef {{ tab(): Promise<T>, hows: string[] }} Browser */
 
 /** An owner ends at every so many events. */
@@ -20,11 +25,11 @@ const RUN_MS = 60_000;
 
 /**
  * @param {Browser} browser @param {Site} site @param {number[]} numbers of the runs: run n ends its owners at the events n, n + 30, n + 60
- * @returns {Promise<number[]>} how many milliseconds each took over, from the end of one owner to the first event of the next
+ * @returns {Promise<Takeover[]>}
  */
 export async function play(browser, site, numbers) {
   const whole = plain((await runLife(world(), { onEvent() {}, die() {} })).messages);
-  /** @type {number[]} */
+  /** @type {Takeover[]} */
   const takeovers = [];
   const observer = await open(browser, site, "observer");
   for (const n of numbers) takeovers.push(...(await playOne(browser, site, observer, n, whole)));
@@ -68,7 +73,7 @@ async function playOne(browser, site, observer, n, whole) {
     const told = "({ role: page.agent.role, roles: page.roles, errors: page.errors, events: page.events.map(({ type }) => type).join(' ') })";
     throw new Error(`${id} (${how} at ${ends}) does not end: ${JSON.stringify([await observer.run(told), ...(await Promise.all([...owners.values()].map((tab) => tab.run(told).catch(String))))])}`);
   });
-  const { events, heardAt, history, errors } = await observer.run("({ events: page.events, heardAt: page.heardAt, errors: page.errors, history: page.history() })");
+  const { events, heardAt, history, errors, owners: took } = await observer.run("({ events: page.events, heardAt: page.heardAt, errors: page.errors, owners: page.owners.splice(0), history: page.history() })");
   const ran = site.ran.get(id) ?? [];
   const what = `${id} (${how} at ${ends}): ${events.map((/** @type {any} */ { type }) => type).join(" ")}`;
   assert.deepEqual([stopReason, errors], ["completed", []], what);
@@ -80,8 +85,21 @@ async function playOne(browser, site, observer, n, whole) {
   assert.ok(resumed.length >= 1 && resumed.length <= ended.length, `${resumed.length} were resumed, ${ended.length} ended, ${what}`);
   await observer.run("page.leave()");
   for (const tab of owners.values()) await tab.close().catch(() => {});
-  return resumed.map((/** @type {number} */ at) => at - (ended.findLast((end) => end <= at) ?? 0));
+  return resumed.map((/** @type {number} */ at) => {
+    const end = ended.findLast((end) => end <= at) ?? 0;
+    const from = Math.max(end, took.findLast((/** @type {{ from: number }} */ { from }) => from <= at)?.from ?? end);
+    return { how, total: Math.round(at - end), browser: Math.round(from - end), ours: Math.round(at - from) };
+  });
 }
 
 /** @param {number[]} numbers */
 export const medianOf = (numbers) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? NaN;
+
+/** @param {Takeover[]} takeovers */
+export function summaryOf(takeovers) {
+  const part = (/** @type {"total" | "browser" | "ours"} */ name) => {
+    const all = takeovers.map((takeover) => takeover[name]);
+    return `${medianOf(all)} ms, at most ${Math.max(...all)}`;
+  };
+  return `${takeovers.length} tabs took over in ${part("total")}: until they could ${part("browser")}, from then on ${part("ours")}`;
+}
