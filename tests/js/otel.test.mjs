@@ -41,3 +41,38 @@ test("without an SDK nothing is made, and everything works", async () => {
   assert.equal((await agent.prompt("Go")).text, "Done.");
   assert.equal(sdk.open(), 0);
 });
+
+const { Agent, scripted, subagent } = turnwheel;
+/** A tracer whose spans are no spans, and how many it was asked for. */
+const nothing = () => ({ asked: 0, startSpan() { this.asked++; return api.trace.wrapSpanContext(api.INVALID_SPAN_CONTEXT); } });
+const boss = (/** @type {() => unknown} */ execute) => new Agent({
+  model: scripted([{ toolCalls: [{ callId: "s", toolName: "clerk", arguments: { prompt: "Look" } }] }, "Done.", "Done."]),
+  tools: [subagent({ name: "clerk", description: "", agent: () => (execute(), new Agent({ model: scripted(["Seen."]) })) })],
+});
+
+test("without an SDK a run asks for one span, and for nothing of what is inside; the next run asks anew", async () => {
+  const tracer = nothing();
+  const agent = boss(() => {});
+  otel.observe(agent, { tracer: /** @type {any} */ (tracer) });
+  await agent.prompt("Go");
+  assert.equal(tracer.asked, 1);
+  Object.assign(tracer, { startSpan: sdk.tracer.startSpan.bind(sdk.tracer) });
+  await agent.prompt("Again");
+  assert.deepEqual(sdk.finished().map(({ name }) => name), ["chat scripted", "invoke_agent"]);
+});
+
+test("without spans there are metrics all the same", async () => {
+  const tracer = nothing();
+  const agent = boss(() => {});
+  otel.observe(agent, { name: "unseen", tracer: /** @type {any} */ (tracer), meter: sdk.meter });
+  await agent.prompt("Go");
+  assert.equal(tracer.asked, 1);
+  const points = (await sdk.metrics()).filter(({ attributes }) => attributes["gen_ai.agent.name"] === "unseen");
+  assert.ok(points.length >= 3, JSON.stringify(points));
+});
+
+test("an agent inside a call does not have the name of the one around it, whose beginning was not seen", async () => {
+  const agent = boss(() => otel.observe(agent, { name: "boss", tracer: sdk.tracer }));
+  await agent.prompt("Go");
+  assert.deepEqual(sdk.finished().map(({ name }) => name), ["chat scripted", "invoke_agent"]);
+});

@@ -16,10 +16,10 @@ const BROKEN = /^(error|abort|network_error|unexpected_tool_call|too_many_tool_c
 
 /**
  * Why an answer stopped, or the error that it ended with.
- * @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean, ending: { isWhole: boolean, word?: string } | undefined }} answer
+ * @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean, isRefused: boolean, ending: { isWhole: boolean, word?: string } | undefined }} answer
  * @returns {MessageStopReason | ErrorInfo}
  */
-export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, ending }) {
+export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, isRefused, ending }) {
   // A word in v2, and later an object with the provider's own word in it.
   const unified = typeof finishReason === "string" ? finishReason : finishReason?.unified;
   const word = String(finishReason?.raw ?? ending?.word ?? "");
@@ -32,7 +32,7 @@ export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, e
   if (unified === "error" || BROKEN.test(word)) return failed("server", word || "error");
   const blocked = Object.values(providerMetadata ?? {}).find((each) => each?.promptFeedback?.blockReason)?.promptFeedback.blockReason;
   if (blocked && isEmpty) return { code: "content_filtered", message: `the prompt was blocked: ${blocked}`, retryable: false };
-  const stop = stopOf(unified, word);
+  const stop = isRefused ? "refusal" : stopOf(unified, word);
   return hasCalls && stop === "stop" ? "tool_use" : stop;
 }
 
@@ -45,7 +45,7 @@ function stopOf(unified, word) {
   if (word === "pause_turn") return "pause";
   if (FILTERED.test(word)) return "content_filter";
   if (/length|max_tokens|context_window/i.test(word)) return "length";
-  return STOPS[unified] ?? "stop";
+  return (Object.hasOwn(STOPS, unified) ? STOPS[unified] : undefined) ?? "stop";
 }
 
 /** What an answer used; `undefined` if nobody told. @param {LanguageModelLike} model @param {Part} part @returns {Partial<Usage> | undefined} */
@@ -62,8 +62,10 @@ export function usageOf(model, { usage, providerMetadata }) {
  * The last pass of an answer that took several. The sum of all is what is billed, but not how long the conversation is.
  * @param {any} raw @param {any} usage
  */
-function countsOfAnthropic({ input_tokens: input = 0, output_tokens: output = 0, cache_read_input_tokens: read, cache_creation_input_tokens: write }, usage) {
-  return { input: input ?? 0, output: output ?? 0, cacheRead: read ?? 0, cacheWrite: write ?? 0, reasoning: usage.outputTokens?.reasoning ?? 0 };
+function countsOfAnthropic({ input_tokens: input = 0, output_tokens: output = 0, cache_read_input_tokens: read, cache_creation_input_tokens: write, output_tokens_details: details }, usage) {
+  // v2 has no place for what was thought, and passes on what it was told.
+  const reasoning = usage.outputTokens?.reasoning ?? details?.thinking_tokens ?? 0;
+  return { input: input ?? 0, output: output ?? 0, cacheRead: read ?? 0, cacheWrite: write ?? 0, reasoning };
 }
 
 /** v3, v4. @param {any} usage */

@@ -2,8 +2,9 @@
 // The parts of a language model's stream as the events of an answer.
 
 import { errorInfo } from "../core.js";
+import { kindOf } from "../shared.js";
 import { endOf, usageOf, usageSoFar } from "./finish.js";
-import { endIn, isHarmless, unreadOf } from "./unread.js";
+import { endIn, isHarmless, refusalIn, unreadOf } from "./unread.js";
 
 /** @import { AssistantMessageEvent, ErrorInfo, JsonValue } from "../index.js" */
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
@@ -40,11 +41,14 @@ export class AnswerReader {
     this.readsThoughts = false;
     /** What the chunks say of the end; `undefined` if there was none to look at. @type {ReturnType<typeof endIn>} */
     this.ending = undefined;
+    /** Whether a chunk had a refusal in it that the package does not read. */
+    this.isRefused = false;
     this.isOver = false;
   }
 
   /** @param {Part} part @returns {AsyncGenerator<AssistantMessageEvent>} */
   async *take(part) {
+    if (typeof part?.type !== "string") throw new Error(`the language model's stream has a part that is none: ${part === null || typeof part !== "object" ? kindOf(part) : "it has no type"}`);
     yield* this.#unread(part);
     const [, word, what] = /^(text|reasoning)-(start|delta|end)$/.exec(part.type) ?? [];
     if (word && what) return yield* this.#block(/** @type {"text" | "thinking"} */ (KINDS[word]), what, part);
@@ -76,7 +80,7 @@ export class AnswerReader {
       case "ping":
         return yield { type: "ping" };
       case "raw":
-        return this.#chunk(part.rawValue);
+        return yield* this.#chunk(part.rawValue);
       case "error":
         if (!isHarmless(part.error)) this.failed ??= { error: part.error };
         return;
@@ -90,9 +94,14 @@ export class AnswerReader {
     if (this.failed) yield await failure(this.failed.error);
   }
 
-  /** A chunk comes before the parts that the package makes of it. @param {unknown} chunk */
-  #chunk(chunk) {
+  /** A chunk comes before the parts that the package makes of it. @param {unknown} chunk @returns {Generator<AssistantMessageEvent>} */
+  *#chunk(chunk) {
     if (!this.ending?.word) this.ending = endIn(chunk) ?? this.ending;
+    const refused = this.model.specificationVersion === "v2" && refusalIn(chunk);
+    if (refused) {
+      this.isRefused = true;
+      yield* this.#block("text", "delta", { type: "", id: refused.id, delta: refused.refusal });
+    }
     const unread = unreadOf(chunk);
     if (!unread) return;
     if ("error" in unread) this.failed ??= unread;
@@ -204,7 +213,7 @@ export class AnswerReader {
       return yield await failure(this.failed.error);
     }
     for (const block of this.blocks.values()) if (!block.isOver) yield* this.#close(block);
-    const end = endOf(part, { hasCalls: this.hasCalls, isEmpty: this.count === 0, ending: this.ending });
+    const end = endOf(part, { hasCalls: this.hasCalls, isEmpty: this.count === 0, isRefused: this.isRefused, ending: this.ending });
     if (typeof end === "string") return yield { type: "done", stopReason: end, ...(usage && { usage }) };
     if (usage) yield { type: "usage", ...usage };
     yield { type: "error", error: end };
@@ -241,7 +250,12 @@ function resultPart(part) {
 
 /** Data of a file in base64; v4 says which kind of data it is. @param {any} data @returns {any} */
 function dataOf(data) {
-  if (data instanceof Uint8Array) return btoa(Array.from(data, (byte) => String.fromCharCode(byte)).join(""));
+  if (data instanceof Uint8Array) {
+    let text = "";
+    // A call has room for so many arguments; one byte at a time would take seconds for a large file.
+    for (let at = 0; at < data.length; at += 8_192) text += String.fromCharCode(...data.subarray(at, at + 8_192));
+    return btoa(text);
+  }
   return data?.data instanceof Uint8Array ? { ...data, data: dataOf(data.data) } : data;
 }
 

@@ -3,16 +3,17 @@
 
 import { resultOf, updateOf } from "./content.js";
 import { Clock } from "./clock.js";
-import { URL_REQUIRED } from "./elicit.js";
 
 /** @import { ToolContext } from "../index.js" */
 /** @import { McpClient, McpTool } from "../mcp.js" */
 /** @import { Progress } from "./content.js" */
-/** @import { Elicitor } from "./elicit.js" */
+/** @import { Elicitors } from "./offers.js" */
 /** @import { Watch } from "./watch.js" */
 
 /** The SDK's own timers are as good as off; `Clock` is in their place. */
 const NO_TIMEOUT = 2 ** 31 - 1;
+/** The protocol's code for "something must be done at an address first". */
+const URL_REQUIRED = -32042;
 /** How often a server may say that something must be done first. */
 const MAX_PREREQUISITES = 5;
 
@@ -63,7 +64,7 @@ export class Call {
     }
   }
 
-  /** @param {McpClient} client @param {McpTool} tool @param {unknown} args @param {Elicitor | undefined} elicitor */
+  /** @param {McpClient} client @param {McpTool} tool @param {unknown} args @param {Elicitors | undefined} elicitor */
   async tool(client, tool, args, elicitor) {
     const params = { name: tool.name, arguments: args };
     // Some tools only run as tasks, whose result is fetched once it is there.
@@ -80,11 +81,12 @@ export class Call {
     });
   }
 
-  /** Asks for all that must be done before a call can be made. Returns whether it was. @param {unknown[]} required @param {Elicitor} elicitor */
+  /** Asks for all that must be done before a call can be made. Returns whether it was. @param {unknown[]} required @param {Elicitors} elicitor */
   async #settle(required, elicitor) {
     this.clock.stop();
     try {
-      for (const one of required) if ((await elicitor.ask(one, this.#controller.signal, this)).action !== "accept") return false;
+      const asking = await elicitor();
+      for (const one of required) if ((await asking.ask(one, this.#controller.signal, this)).action !== "accept") return false;
       return !this.#controller.signal.aborted;
     } finally {
       this.clock.go();

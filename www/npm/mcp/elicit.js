@@ -1,5 +1,5 @@
 // @ts-check
-// Elicitation: the server asks the person something, in the middle of a call.
+// Elicitation: the server asks the person something, in the middle of a call. Loaded with the first question.
 
 import { Judge } from "../tools/judge.js";
 import { kindOf } from "../shared.js";
@@ -7,10 +7,8 @@ import { dropForeignPatterns } from "./json-schema.js";
 
 /** @import { McpElicitation, McpElicitResult, McpToolsOptions } from "../mcp.js" */
 /** @import { Call } from "./call.js" */
-/** @import { Watch } from "./watch.js" */
+/** @import { OpenRequest, Watch } from "./watch.js" */
 
-/** The protocol's code for "something must be done at an address first". */
-export const URL_REQUIRED = -32042;
 const INVALID = -32602;
 /** In characters of JSON. What a person is asked fits on a page. */
 const MAX_LENGTH = 65_536;
@@ -29,12 +27,12 @@ export class Elicitor {
     this.report = report;
   }
 
-  /** Answers a request of the server. @param {Watch} watch @param {any} params @param {string | number | undefined} id @param {AbortSignal} signal */
-  async answer(watch, params, id, signal) {
-    return watch.during(id, "elicitation/create", signal, ({ calls, controller }) => {
-      const [call, another] = calls;
-      return this.ask(params, controller.signal, another ? undefined : call, watch, calls);
-    });
+  /** Answers a request of the server. @param {Watch} watch @param {any} params @param {OpenRequest} request @returns {Promise<McpElicitResult>} */
+  async answer(watch, params, { calls, controller: { signal } }) {
+    // It was taken back while this was loaded: nobody is shown a question that has no asker any more.
+    if (signal.aborted) return { action: "cancel" };
+    const [call, another] = calls;
+    return this.ask(params, signal, another ? undefined : call, watch, calls);
   }
 
   /**

@@ -1,16 +1,14 @@
 // @ts-check
 // What the client offers a server: answers to its questions, a model, and where the work is; the last two only if the host says so.
 
-import { kindOf, misuse } from "../shared.js";
+import { misuse } from "../shared.js";
 import { isSuccessor } from "./call.js";
-import { until } from "./elicit.js";
 
 /** @import { McpClient, McpToolsOptions } from "../mcp.js" */
 /** @import { Elicitor } from "./elicit.js" */
 /** @import { Watch } from "./watch.js" */
 
-/** The protocol's code for a request that the person or the host does not want. */
-const REJECTED = -1;
+/** Answers questions; loaded with the first one. @typedef {() => Promise<Elicitor>} Elicitors */
 
 /** What a connection of our own declares. @param {McpToolsOptions} options */
 export function capabilitiesOf({ onElicit, onSample, roots }) {
@@ -19,14 +17,14 @@ export function capabilitiesOf({ onElicit, onSample, roots }) {
 
 /**
  * Registers the handlers. Returns a function that takes them away.
- * @param {McpClient} client @param {McpToolsOptions} options @param {Watch} watch @param {Elicitor | undefined} elicitor @returns {Promise<() => void>}
+ * @param {McpClient} client @param {McpToolsOptions} options @param {Watch} watch @param {Elicitors | undefined} elicitor @returns {Promise<() => void>}
  */
 export async function offer(client, { onSample, roots }, watch, elicitor) {
   /** @type {[method: string, schema: string, handler: (request: any, extra: any) => unknown][]} */
   const handlers = [];
-  if (elicitor) handlers.push(["elicitation/create", "ElicitRequestSchema", ({ params }, extra) => elicitor.answer(watch, params, idOf(extra), signalOf(extra))]);
-  if (onSample) handlers.push(["sampling/createMessage", "CreateMessageRequestSchema", ({ params }, extra) => watch.during(idOf(extra), "sampling/createMessage", signalOf(extra), ({ controller }) => sample(onSample, params, controller.signal))]);
-  if (roots) handlers.push(["roots/list", "ListRootsRequestSchema", async () => ({ roots: rootsOf(typeof roots === "function" ? await roots() : roots) })]);
+  if (elicitor) handlers.push(["elicitation/create", "ElicitRequestSchema", ({ params }, extra) => watch.during(idOf(extra), "elicitation/create", signalOf(extra), async (request) => (await elicitor()).answer(watch, params, request))]);
+  if (onSample) handlers.push(["sampling/createMessage", "CreateMessageRequestSchema", ({ params }, extra) => watch.during(idOf(extra), "sampling/createMessage", signalOf(extra), async ({ controller }) => (await import("./sampling.js")).sample(onSample, params, controller.signal))]);
+  if (roots) handlers.push(["roots/list", "ListRootsRequestSchema", async () => ({ roots: (await import("./sampling.js")).rootsOf(typeof roots === "function" ? await roots() : roots) })]);
   if (handlers.length === 0) return () => {};
   const registrar = /** @type {any} */ (client);
   if (typeof registrar.setRequestHandler !== "function") throw misuse("this client takes no handlers for the server's requests; `onElicit`, `onSample` and `roots` need a Client of the SDK");
@@ -45,20 +43,6 @@ export async function offer(client, { onSample, roots }, watch, elicitor) {
     throw misuse(`the client cannot answer the server's requests: ${/** @type {Error} */ (error).message}; declare the capability when you make the Client, and leave its handler to mcpTools`, error);
   }
   return remove;
-}
-
-/** @param {NonNullable<McpToolsOptions["onSample"]>} onSample @param {any} params @param {AbortSignal} signal */
-async function sample(onSample, params, signal) {
-  const answer = await until(signal, onSample(params, { signal }));
-  if (answer === undefined || answer === null) throw Object.assign(new Error("the host does not answer this request"), { code: REJECTED });
-  if (typeof answer === "string") return { role: "assistant", model: "unknown", stopReason: "endTurn", content: { type: "text", text: answer } };
-  return { role: "assistant", model: "unknown", stopReason: "endTurn", ...answer };
-}
-
-/** @param {readonly (string | URL | { uri: string, name?: string })[]} given */
-function rootsOf(given) {
-  if (!Array.isArray(given)) throw misuse(`\`roots\` must be a list of addresses, or a function that returns one, got ${kindOf(given)}`);
-  return given.map((root) => (typeof root === "string" || root instanceof URL ? { uri: String(root) } : root));
 }
 
 /** @param {any} extra the SDK's, or its successor's */

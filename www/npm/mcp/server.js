@@ -7,14 +7,13 @@ import { ToolList } from "./tool-list.js";
 import { APPROVAL } from "./approval.js";
 import { Call } from "./call.js";
 import { unauthorized } from "./connect.js";
-import { Elicitor } from "./elicit.js";
 import { dropForeignPatterns } from "./json-schema.js";
-import { messagesOf } from "./prompts.js";
-import { LIST, listResources, READ, readResource } from "./resources.js";
 import { Watch } from "./watch.js";
 
 /** @import { ToolContext, ToolDefinition } from "../index.js" */
 /** @import { McpClient, McpPrompt, McpTool, McpToolsOptions } from "../mcp.js" */
+/** @import { Elicitor } from "./elicit.js" */
+/** @import { Elicitors } from "./offers.js" */
 
 /** The longest tool name that every provider accepts. */
 const MAX_NAME_LENGTH = 64;
@@ -31,6 +30,7 @@ const MAX_DESCRIPTION = 16_384;
 const MAX_SERVER_NAME = 200;
 /** In characters. A server's instructions are for a system prompt, which every turn sends. */
 const MAX_INSTRUCTIONS = 16_384;
+const NOT_ANSWERED = "a question of a server was not answered";
 const NOT_TAKEN = "the tools of a server changed and could not be taken over";
 
 /** An MCP server and its tools. */
@@ -58,7 +58,15 @@ export class McpServer extends ToolList {
     this.#isOwn = isOwn;
     // Who made the client himself has decided what it answers.
     const { onElicit = isOwn && "ask" } = options;
-    this.elicitor = onElicit === false ? undefined : new Elicitor(onElicit, () => this.name, (error) => this.report(error, "a question of a server was not answered"));
+    /** @type {Promise<Elicitor> | undefined} */
+    let elicitor;
+    const make = async () => new (await import("./elicit.js")).Elicitor(/** @type {any} */ (onElicit), () => this.name, (error) => this.report(error, NOT_ANSWERED));
+    /** Answers the server's questions; made with the first one. @type {Elicitors | undefined} */
+    this.elicitor = onElicit === false ? undefined : () => (elicitor ??= make().catch((error) => {
+      elicitor = undefined;
+      this.report(error, NOT_ANSWERED);
+      throw error;
+    }));
   }
 
   /**
@@ -93,6 +101,7 @@ export class McpServer extends ToolList {
     // The client may have been connected anew.
     this.#watch?.attach();
     const listed = await this.#list();
+    await this.#loadResourceTools();
     if (!this.isDisposed) this.#take(listed);
   }
 
@@ -105,6 +114,7 @@ export class McpServer extends ToolList {
   /** One of them, filled in, as messages. @param {string} name @param {{ [name: string]: string }} [args] */
   async prompt(name, args) {
     if (typeof name !== "string") throw misuse(`the name of a prompt must be a text, got ${kindOf(name)}`);
+    const { messagesOf } = await import("./prompts.js");
     try {
       return messagesOf(await this.client.getPrompt?.({ name, ...(args && { arguments: args }) }));
     } catch (error) {
@@ -194,14 +204,20 @@ export class McpServer extends ToolList {
 
   /** The two tools of the option `resources`. */
   #ofResources() {
-    if (!this.#options.resources || !this.#offers("resources")) return [];
-    if (this.#resourceTools.length === 0) {
-      this.#resourceTools = [
-        this.#define(LIST, (args, call) => call.run((options) => listResources(this.client, args, options))),
-        this.#define(READ, (args, call) => call.run((options) => readResource(this.client, args, options))),
-      ].map((definition) => checked(definition));
-    }
-    return this.#resourceTools;
+    return this.#hasResources() ? this.#resourceTools : [];
+  }
+
+  #hasResources() {
+    return this.#options.resources === true && this.#offers("resources");
+  }
+
+  async #loadResourceTools() {
+    if (!this.#hasResources() || this.#resourceTools.length > 0) return;
+    const { LIST, listResources, READ, readResource } = await import("./resources.js");
+    this.#resourceTools = [
+      this.#define(LIST, (args, call) => call.run((options) => listResources(this.client, args, options))),
+      this.#define(READ, (args, call) => call.run((options) => readResource(this.client, args, options))),
+    ].map((definition) => checked(definition));
   }
 
   /** The tool, unless it cannot be one here: its schema is none, or cannot be checked in a time that has an end. The others stay. @param {McpTool} tool */

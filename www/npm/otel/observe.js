@@ -47,9 +47,9 @@ export function observe(agent, options = {}) {
       if (content) spans.request(call.runId, call.path.length === 0 ? agent.systemPrompt : "", call.messages);
       return node?.isThere ? context.with(node.context, inner) : inner();
     };
+    // Tells the engine that attempts are to be announced.
+    agent.streamOptions = agent.streamOptions;
   }
-  // Tells the engine that attempts are to be announced.
-  agent.streamOptions = agent.streamOptions;
   return () => {
     unsubscribe();
     spans.close();
@@ -119,6 +119,11 @@ class LiveNode {
     this.span.setAttributes(attributes);
   }
 
+  /** @param {string} name @param {string} value */
+  put(name, value) {
+    this.span.setAttribute(name, value);
+  }
+
   /** @param {string} name */
   rename(name) {
     this.span.updateName(name);
@@ -144,14 +149,12 @@ const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.
 const CHUNK_SECONDS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const TOKENS = Array.from({ length: 14 }, (_, i) => 4 ** i);
 
-/** Spans and metrics of the SDK. @implements {Sink<LiveNode>} */
-class Live {
-  /** @param {Tracer} tracer @param {Meter} meter @param {boolean} countsChunks */
-  constructor(tracer, meter, countsChunks) {
-    this.tracer = tracer;
-    this.countsChunks = countsChunks;
-    /** What metrics are told apart by, for what spans have in common. @type {WeakMap<Attributes, { own: Attributes, input: Attributes, output: Attributes }>} */
-    this.known = new WeakMap();
+/** The instruments of a meter; those of two agents are the same. @type {WeakMap<Meter, Instruments>} */
+const instruments = new WeakMap();
+
+class Instruments {
+  /** @param {Meter} meter */
+  constructor(meter) {
     /** @param {string} name @param {string} description @param {string} unit @param {number[]} boundaries */
     const histogram = (name, description, unit = "s", boundaries = SECONDS) => meter.createHistogram(name, { description, unit, advice: { explicitBucketBoundaries: boundaries } });
     this.tokens = histogram(is.METRICS.tokens, "Number of input and output tokens used.", "{token}", TOKENS);
@@ -165,10 +168,38 @@ class Live {
     };
   }
 
+  /** @param {Meter} meter */
+  static of(meter) {
+    let known = instruments.get(meter);
+    if (!known) instruments.set(meter, (known = new Instruments(meter)));
+    return known;
+  }
+}
+
+/** Spans and metrics of the SDK. @implements {Sink<LiveNode>} */
+class Live {
+  /** @param {Tracer} tracer @param {Meter} meter @param {boolean} countsChunks */
+  constructor(tracer, meter, countsChunks) {
+    this.tracer = tracer;
+    /** What metrics are told apart by, for what spans have in common. @type {WeakMap<Attributes, { own: Attributes, input: Attributes, output: Attributes }>} */
+    this.known = new WeakMap();
+    this.to = Instruments.of(meter);
+    // The meter that is there without an SDK has one instrument for everything.
+    this.isMeasuring = this.to.tokens !== this.to.firstChunk;
+    this.countsChunks = countsChunks && this.isMeasuring;
+  }
+
   /** @param {Kind} kind @param {string} name @param {Attributes} attributes @param {LiveNode | undefined} parent */
   start(kind, name, attributes, parent) {
+    // Without an SDK this span would be none either.
+    if (parent?.isThere === false) return parent;
     const around = parent?.context ?? context.active();
     return new LiveNode(this.tracer.startSpan(name, { kind: KINDS[kind], attributes }, around), around);
+  }
+
+  /** @param {LiveNode} node */
+  isDeaf(node) {
+    return !this.isMeasuring && !node.isThere;
   }
 
   now() {
@@ -178,19 +209,19 @@ class Live {
   /** @param {Kind} kind @param {number} ms @param {Attributes} common @param {string | undefined} problem */
   measured(kind, ms, common, problem) {
     const { own } = this.#dimensions(common);
-    this.durations[kind].record(ms / 1000, problem === undefined ? own : { ...own, [is.ERROR_TYPE]: problem });
+    this.to.durations[kind].record(ms / 1000, problem === undefined ? own : { ...own, [is.ERROR_TYPE]: problem });
   }
 
   /** @param {number} ms @param {Attributes} common @param {boolean} isFirst */
   chunk(ms, common, isFirst) {
-    (isFirst ? this.firstChunk : this.perChunk).record(ms / 1000, this.#dimensions(common).own);
+    (isFirst ? this.to.firstChunk : this.to.perChunk).record(ms / 1000, this.#dimensions(common).own);
   }
 
   /** @param {Usage} usage @param {Attributes} common */
   used({ input, output, cacheRead, cacheWrite }, common) {
     const known = this.#dimensions(common);
-    this.tokens.record(input + cacheRead + cacheWrite, known.input);
-    this.tokens.record(output, known.output);
+    this.to.tokens.record(input + cacheRead + cacheWrite, known.input);
+    this.to.tokens.record(output, known.output);
   }
 
   /** @param {Attributes} common */

@@ -54,6 +54,11 @@ class PastNode {
     this.span?.setAttributes(attributes);
   }
 
+  /** @param {string} name @param {string} value */
+  put(name, value) {
+    this.set({ [name]: value });
+  }
+
   /** @param {string} name */
   rename(name) {
     this.record.name = name;
@@ -88,6 +93,7 @@ class Past {
     this.tracer = tracer;
     this.at = 0;
     this.countsChunks = false;
+    this.isMeasuring = false;
     /** @type {SpanRecord[]} */
     this.records = [];
   }
@@ -100,6 +106,10 @@ class Past {
     const record = { id: this.records.length + 1, parent: parent?.record.id, name, kind: KINDS[kind], startTime: at, endTime: at, attributes: { ...attributes }, events: [], status: { code: SpanStatusCode.UNSET } };
     this.records.push(record);
     return new PastNode(record, this, span, around);
+  }
+
+  isDeaf() {
+    return false;
   }
 
   now() {

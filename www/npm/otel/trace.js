@@ -13,6 +13,7 @@ import * as is from "./names.js";
  * @typedef {object} Node
  * @property {boolean} isRecording whether anybody sees what is set: not without an SDK, and not if it was not sampled
  * @property {(attributes: Attributes) => void} set
+ * @property {(name: string, value: string) => void} put sets one attribute
  * @property {(name: string) => void} rename
  * @property {(name: string, attributes: Attributes, at: number | undefined) => void} event
  * @property {(problem: string, isError: boolean) => void} fail
@@ -23,7 +24,9 @@ import * as is from "./names.js";
  * @template {Node} N
  * @typedef {object} Sink
  * @property {(kind: Kind, name: string, attributes: Attributes, parent: N | undefined, at: number | undefined) => N} start
+ * @property {(node: N) => boolean} isDeaf whether nobody would see what is inside this span, nor hear of what is measured
  * @property {() => number} now a clock for durations, in milliseconds
+ * @property {boolean} isMeasuring whether `measured`, `chunk` and `used` have any effect
  * @property {(kind: Kind, ms: number, common: Attributes, problem: string | undefined) => void} measured
  * @property {boolean} countsChunks whether `chunk` wants to hear of those after the first
  * @property {(ms: number, common: Attributes, isFirst: boolean) => void} chunk
@@ -37,6 +40,7 @@ import * as is from "./names.js";
  * @property {() => Attributes} content what is recorded with a model call if content is
  * @property {() => { [toolName: string]: string }} descriptions of the tools
  */
+/** @typedef {Extract<AgentEvent, { type: "subagent_event" }>} Inside */
 /** @typedef {{ name: string | undefined, attributes: Attributes, content: ((value: JsonValue) => JsonValue) | undefined, about: About | undefined }} Options */
 /** A span that is open. @template {Node} N @typedef {{ node: N, common: Attributes, startedAt: number, problem: string | undefined }} Open */
 /** An answer that is being written. @template {Node} N @typedef {Open<N> & { lastChunkAt: number, chunks: number, firstMs: number }} Chat */
@@ -91,21 +95,18 @@ export class Trace {
     this.options = options;
     /** The runs that are open, by their ids. @type {Map<string, Lane<N>>} */
     this.lanes = new Map();
+    /** The runs of which nobody would see anything, for there is no SDK. @type {Set<string>} */
+    this.deaf = new Set();
   }
 
   /** @param {AgentEvent} event @param {number} [at] now unless it says so */
   take(event, at) {
-    if (event.type === "message_update") {
-      // There are hundreds of these, and most of them say nothing new.
-      const chat = this.lanes.get(event.runId)?.chat;
-      return chat && (chat.chunks === 0 || this.sink.countsChunks) ? this.#chunk(chat) : undefined;
-    }
-    if (event.type !== "subagent_event") return this.#take(event, at, undefined, "");
-    const { path, event: inner } = event;
-    const callId = path.at(-1) ?? "";
-    // The id of a run inside a call is that of the run around it, a slash, and the id of the call.
-    const around = this.lanes.get(path.length === 1 ? event.runId : inner.runId.slice(0, -callId.length - 1));
-    this.#take(inner, at, around, callId);
+    const outer = event.type === "subagent_event" ? event : undefined;
+    const inner = outer ? outer.event : event;
+    if (inner.type !== "message_update") return this.#take(inner, at, outer);
+    // There are hundreds of these, and only the first one says something new.
+    const chat = this.lanes.get(inner.runId)?.chat;
+    if (chat && (chat.chunks === 0 || this.sink.countsChunks)) this.#chunk(chat);
   }
 
   /** Ends everything, for nobody will tell the ends. */
@@ -114,6 +115,7 @@ export class Trace {
       for (const { node } of [...lane.open(), lane.run]) node.end(undefined);
     }
     this.lanes.clear();
+    this.deaf.clear();
   }
 
   /**
@@ -142,14 +144,13 @@ export class Trace {
     node.set({ [is.INPUT_MESSAGES]: JSON.stringify(content(messagesOf(messages))) });
   }
 
-  /** @param {AgentEvent} event @param {number | undefined} at @param {Lane<N> | undefined} around @param {string} callId of the call that runs the agent */
-  #take(event, at, around, callId) {
+  /** @param {AgentEvent} event @param {number | undefined} at @param {Inside | undefined} outer what the event is in, if it is of an agent inside a call */
+  #take(event, at, outer) {
     const { type, runId } = event;
-    if (type === "agent_start" || type === "run_resumed") return this.#startRun(event, at, around, callId);
+    if (type === "agent_start" || type === "run_resumed") return this.#startRun(event, at, outer);
     const lane = this.lanes.get(runId);
-    if (!lane) return;
+    if (!lane) return type === "agent_end" ? void this.deaf.delete(runId) : undefined;
     switch (type) {
-      case "message_update": return lane.chat && (lane.chat.chunks === 0 || this.sink.countsChunks) ? this.#chunk(lane.chat) : undefined;
       case "message_start": return lane.chat ? undefined : this.#startChat(lane, at);
       case "message_end": return this.#endChat(lane, event, at);
       case "tool_execution_start": return lane.tools.has(event.callId) ? undefined : this.#startTool(lane, event, at);
@@ -165,12 +166,16 @@ export class Trace {
     if (Object.hasOwn(ON_AGENT, type)) lane.run.node.event(`turnwheel.${type}`, /** @type {any} */ (ON_AGENT)[type](event), at);
   }
 
-  /** @param {Extract<AgentEvent, { type: "agent_start" | "run_resumed" }>} event @param {number | undefined} at @param {Lane<N> | undefined} around @param {string} callId */
-  #startRun({ type, runId }, at, around, callId) {
+  /** @param {Extract<AgentEvent, { type: "agent_start" | "run_resumed" }>} event @param {number | undefined} at @param {Inside | undefined} outer */
+  #startRun({ type, runId }, at, outer) {
     const { options } = this;
+    if (outer && this.deaf.has(outer.runId)) return;
+    const callId = outer?.path.at(-1) ?? "";
+    // The id of a run inside a call is that of the run around it, a slash, and the id of the call.
+    const around = outer && this.lanes.get(outer.path.length === 1 ? outer.runId : runId.slice(0, -callId.length - 1));
     const call = around?.tools.get(callId);
-    const name = around ? String(call?.common[is.TOOL_NAME] ?? "") : (options.name ?? "");
-    const about = around ? undefined : options.about;
+    const name = outer ? String(call?.common[is.TOOL_NAME] ?? "") : (options.name ?? "");
+    const about = outer ? undefined : options.about;
     const model = about?.model();
     const common = {
       ...options.attributes, [is.OPERATION_NAME]: "invoke_agent", ...(name && { [is.AGENT_NAME]: name }),
@@ -178,6 +183,7 @@ export class Trace {
     };
     const attributes = { ...common, "turnwheel.run.id": runId, ...(about && { [is.CONVERSATION_ID]: about.request()[is.CONVERSATION_ID] }) };
     const node = this.sink.start("agent", name ? `invoke_agent ${name}` : "invoke_agent", attributes, call?.node ?? around?.run.node, at);
+    if (this.sink.isDeaf(node)) return void this.deaf.add(runId);
     if (type === "run_resumed") node.event("turnwheel.run_resumed", {}, at);
     this.lanes.set(runId, new Lane({ node, common, startedAt: this.sink.now(), problem: undefined }, name, about));
   }
@@ -223,7 +229,7 @@ export class Trace {
     const ms = now - chat.lastChunkAt;
     chat.lastChunkAt = now;
     if (chat.chunks++ === 0) chat.firstMs = ms;
-    this.sink.chunk(ms, chat.common, chat.chunks === 1);
+    if (this.sink.isMeasuring) this.sink.chunk(ms, chat.common, chat.chunks === 1);
   }
 
   /** @param {Lane<N>} lane @param {Extract<AgentEvent, { type: "message_end" }>} event @param {number | undefined} at */
@@ -247,14 +253,16 @@ export class Trace {
     }
     if (node.isRecording) {
       /** @type {Attributes} */
-      const attributes = { [is.RESPONSE_MODEL]: model, [is.FINISH_REASONS]: [is.finishReason(stopReason)] };
+      const attributes = {};
+      attributes[is.RESPONSE_MODEL] = model;
+      attributes[is.FINISH_REASONS] = [is.finishReason(stopReason)];
       if (chat.chunks > 0) attributes[is.TIME_TO_FIRST_CHUNK] = chat.firstMs / 1000;
       if (content) attributes[is.OUTPUT_MESSAGES] = JSON.stringify(content(messagesOf([message])));
       node.set(usageAttributes(usage, attributes));
     }
     if (stopReason === "aborted") this.#fail(chat, "aborted", false);
     else if (error) this.#fail(chat, error.code, true);
-    this.sink.used(usage, chat.common);
+    if (this.sink.isMeasuring) this.sink.used(usage, chat.common);
     this.#close("chat", chat, at);
   }
 
@@ -264,10 +272,10 @@ export class Trace {
     const common = lane.calling.get(toolName) ?? this.#calling(lane, toolName);
     const node = this.sink.start("tool", `execute_tool ${toolName}`, common, lane.run.node, at);
     if (node.isRecording) {
-      node.set({ [is.TOOL_CALL_ID]: callId });
+      node.put(is.TOOL_CALL_ID, callId);
       if (content) node.set({ [is.TOOL_CALL_ARGUMENTS]: JSON.stringify(content(args)) });
     }
-    lane.tools.set(callId, { node, common, startedAt: this.sink.now(), problem: undefined });
+    lane.tools.set(callId, { node, common, startedAt: this.sink.isMeasuring ? this.sink.now() : 0, problem: undefined });
   }
 
   /** What the calls of a tool have in common. @param {Lane<N>} lane @param {string} toolName */
@@ -300,7 +308,7 @@ export class Trace {
   /** @param {Kind} kind @param {Open<N>} open @param {number | undefined} at */
   #close(kind, { node, common, startedAt, problem }, at) {
     node.end(at);
-    this.sink.measured(kind, this.sink.now() - startedAt, common, problem);
+    if (this.sink.isMeasuring) this.sink.measured(kind, this.sink.now() - startedAt, common, problem);
   }
 }
 
