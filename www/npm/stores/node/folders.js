@@ -369,7 +369,7 @@ export class FileShelf {
   }
 
   /**
-   * Removes what earlier claims left, if this one is still the newest. Returns whether it is.
+   * Removes what earlier claims left, if this one is still the newest. Returns whether it is, also afterwards.
    * @param {string} id @param {number} fence @param {number} [kept] but not that
    */
   async #replaceBefore(id, fence, kept) {
@@ -382,7 +382,7 @@ export class FileShelf {
     for (const name of await readdir(this.#folderOf(id))) {
       if (name.endsWith(GONE)) await rm(`${this.#folderOf(id)}/${name}`, { recursive: true, force: true }).catch(() => {});
     }
-    return true;
+    return (await this.#newest(id)) === fence;
   }
 }
 
