@@ -102,6 +102,30 @@ async function killed(at, work) {
   return isDead;
 }
 
+/**
+ * Stops a process before its change number `i`, and another one that begins then before its number `j`; the first one goes on to its
+ * end, and the other after it. Returns what became of both, and which of them had so many changes.
+ * @param {number} i @param {number} j @param {() => Promise<any>} first @param {() => Promise<any>} second
+ */
+async function crossed(i, j, first, second) {
+  const [counts, isReached] = [[0, 0], [false, false]];
+  const [isThere, mayEnd] = [deferred(), deferred()];
+  /** @type {Promise<any> | undefined} */
+  let other;
+  const reaches = (/** @type {number} */ who, /** @type {string} */ name) => CHANGES.includes(name) && (counts[who] = (counts[who] ?? 0) + 1) === [i, j][who] + 1 && (isReached[who] = true);
+  const one = await process.run(async (name) => {
+    if (!reaches(0, name)) return;
+    other = process.run(async (name) => {
+      if (!reaches(1, name)) return;
+      isThere.resolve();
+      await mayEnd.promise;
+    }, second);
+    await Promise.race([isThere.promise, other]);
+  }, first);
+  mayEnd.resolve();
+  return { one, two: await other, isReached };
+}
+
 /** Does something for every access of a process, in a folder of its own. @param {any} t @param {(at: number, place: string) => Promise<boolean>} once */
 async function atEveryAccess(t, once) {
   let at = 0;
@@ -157,6 +181,30 @@ test("an agent that is claimed while a process that was stopped stores it keeps 
     await lease?.release();
     return isReached;
   });
+});
+
+test("whoever claims after a claim that stored nothing finds what that one found, although a process that lost its lease was still storing", async (t) => {
+  let [crossings, found] = [0, new Set()];
+  for (let i = 0, more = true; more; i++) for (let j = 0; ; j++) {
+    const place = inFolder(t);
+    const [one, two, three] = [storeIn(place), storeIn(place), storeIn(place)];
+    await one.save("a", checkpointOf("old"));
+    const lease = await one.claim("a");
+    later();
+    const both = await crossed(i, j, async () => lease?.save(checkpointOf("new")).then(() => "stored", lost), () => two.claim("a"));
+    // The second is killed before it stores anything.
+    later(3 * TTL);
+    const last = await three.claim("a");
+    const [told, at] = [textOf(both.two?.checkpoint), `at ${i}, ${j}`];
+    if (both.one === "lost") assert.equal(textOf(last?.checkpoint), told, at);
+    else assert.deepEqual([textOf(last?.checkpoint), told ?? "new"], ["new", "new"], at);
+    found.add(`${both.one} ${told}`);
+    Date.now = clock;
+    for (const each of [lease, both.two, last]) await each?.release();
+    [more, crossings] = [both.isReached[0] === true, crossings + 1];
+    if (!both.isReached[1]) break;
+  }
+  assert.ok(crossings > 50 && found.has("lost old") && found.has("lost new"), `${crossings}: ${[...found]}`);
 });
 
 test("what is removed is removed as a whole, whoever is writing into it", async (t) => {

@@ -104,6 +104,19 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       assert.equal(lease.isHeld, false);
     });
 
+    await t.test("whoever waits for what is stored hears that the lease is lost, and does not ask for ever", async () => {
+      const lease = await one.claim("waiting");
+      if (!lease) throw new Error("taken");
+      const start = lease.events.last;
+      for (let i = 1; i <= 700; i++) lease.events.append(entry(start + i));
+      await lease.events.sync?.();
+      const handler = agentHandler(openAgent(lease, { model: scripted([]) }), { events: lease.events });
+      await two.delete("waiting");
+      assert.equal(lease.isHeld, true, "by its own clock");
+      const stream = (await handler(new Request(`http://localhost/events?lastEventId=${start}`))).body?.getReader();
+      await assert.rejects(Promise.resolve(stream?.read()), { code: "lost_lease" });
+    });
+
     await t.test("tools know their fence, those of sub-agents too; with seals the events are sealed", async () => {
       const key = new Uint8Array(32).map((_, i) => i * 5 + 3);
       const sealing = await open({ seal: { key } });

@@ -79,10 +79,18 @@ export class LeaseLog {
   read(after, limit) {
     if (after < this.#first) return [];
     if (after >= this.#before) return this.#tail.slice(after - this.#before, after - this.#before + limit);
-    return this.#read(after, limit).then((found) => {
-      // What was trimmed meanwhile leaves a gap: whoever asked begins anew.
-      return found[0]?.id === after + 1 ? found.filter(({ id }) => id <= this.last) : [];
-    });
+    return this.#readStored(after, limit);
+  }
+
+  /** @param {number} after @param {number} limit */
+  async #readStored(after, limit) {
+    const found = await this.#read(after, limit);
+    if (found[0]?.id === after + 1) return found.filter(({ id }) => id <= this.last);
+    // Who has lost the lease finds nothing. Whoever waits for an entry that is there must hear of it, or would ask for ever.
+    await this.verify();
+    // What was trimmed meanwhile leaves a gap, and what is missing for another reason is of no use: whoever asked begins anew.
+    if (after >= this.#first) this.trim(this.#before);
+    return [];
   }
 
   /** @param {number} upTo */

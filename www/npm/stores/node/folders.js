@@ -1,15 +1,20 @@
 // @ts-check
 // Agents in files, for the processes of one machine where Node has no SQLite. There is no lock that a killed process could
 // leave behind: each claim is a folder of its own, named by its fence, and making it is what only one process can do. What a
-// process writes that lost its lease goes into a folder that nobody reads any more. Of the folders two stay: that of the newest
-// claim, and that of the last one that stored something. A deletion is a claim too, which stores that there is nothing.
+// process writes that lost its lease goes into the folder of an earlier claim, perhaps after the next one has looked there. So each
+// claim says whose state it goes on from, and whoever comes later believes it: all tell the same story. What is not needed any more
+// is removed by who is still the newest claim after it has said that: of what it removes nobody later goes on. A deletion is a
+// claim too, which stores that there is nothing.
 
 import { misuse } from "../../shared.js";
 
 /** @import { Change } from "../lease.js" */
 /** @import { LogChange } from "../log.js" */
 /** A row of a log: the number of its last entry, whether it has commands, and its entries. @typedef {[number, boolean, string]} Row */
-/** `start` is where the numbers of events begin. @typedef {{ until: number, owner: string, running: boolean, start: number }} Terms */
+/**
+ * `start` is where the numbers of events begin, `from` the claim whose state this one goes on from, 0 if there is none.
+ * @typedef {{ until: number, owner: string, running: boolean, start: number, from?: number }} Terms
+ */
 
 /** What the name of a folder ends in that is being removed. */
 const GONE = ".gone";
@@ -63,11 +68,10 @@ export class FileShelf {
       const { record, messages, rows } = found;
       const start = await this.#start(id, before);
       /** @type {Claim} */
-      const claim = { fence, terms: { until: Date.now() + ttlMs, owner, running: record.running, start }, found, held: undefined, last: Promise.resolve() };
+      const claim = { fence, terms: { until: Date.now() + ttlMs, owner, running: record.running, start, from: found.fence }, found, held: undefined, last: Promise.resolve() };
       await this.#setTerms(id, claim, {});
-      await this.#forgetBefore(id, fence, found.fence);
       // A deletion may have come between.
-      if ((await this.#newest(id)) !== fence) return;
+      if (!(await this.#replaceBefore(id, fence, found.fence))) return;
       this.#claims.set(id, claim);
       const commands = rows.filter(([at, hasCommands]) => hasCommands && at > (record.log?.first ?? 0)).map(([, , json]) => json);
       const log = record.log ?? { first: start, last: start, bytes: 0 };
@@ -126,7 +130,7 @@ export class FileShelf {
       await this.#setTerms(id, claim, { until: Date.now() + ttlMs, running: held.running });
       if (!known) {
         await syncFolder(this.#file(id, fence));
-        await this.#forgetBefore(id, fence);
+        await this.#replaceBefore(id, fence);
       }
       // The one before stays: who claims the agent right now may be reading it.
       for (const name of [held.messages, held.events]) await rm(this.#file(id, fence, follow(name, -2)), { force: true });
@@ -227,8 +231,7 @@ export class FileShelf {
         await write(this.#file(id, fence, "state.json"), JSON.stringify({ ...NOTHING, log: { first: last, last, bytes: 0 } }), true);
         await write(this.#file(id, fence, "lease.json"), JSON.stringify({ until: 0, owner: "", running: false, start: last }));
         await syncFolder(this.#file(id, fence));
-        await this.#forgetBefore(id, fence);
-        if ((await this.#newest(id)) === fence) return;
+        if (await this.#replaceBefore(id, fence)) return;
       } catch (error) {
         if ((await this.#newest(id)) === fence) throw error;
       }
@@ -344,11 +347,14 @@ export class FileShelf {
     throw new Error(`files are missing in ${this.#folderOf(id)}, which \`state.json\` there names`);
   }
 
-  /** The newest claim that stored something, 0 if there is none. @param {string} id @param {number} upTo */
+  /** The claim whose state counts, 0 if there is none. @param {string} id @param {number} upTo */
   async #lastStored(id, upTo) {
     const { access } = await fs();
     for (const fence of await this.#fences(id, upTo)) {
       if (await orNothing(access(this.#file(id, fence, "state.json")).then(() => true))) return fence;
+      // One that says nothing was cut off, and nobody has heard of it.
+      const { from } = (await this.#terms(id, fence)) ?? {};
+      if (from !== undefined) return from;
     }
     return 0;
   }
@@ -362,8 +368,12 @@ export class FileShelf {
     return { fence, record, messages, rows: await this.#rows(id, fence, record) };
   }
 
-  /** Removes what earlier claims left. @param {string} id @param {number} fence @param {number} [kept] but not that */
-  async #forgetBefore(id, fence, kept) {
+  /**
+   * Removes what earlier claims left, if this one is still the newest. Returns whether it is, also afterwards.
+   * @param {string} id @param {number} fence @param {number} [kept] but not that
+   */
+  async #replaceBefore(id, fence, kept) {
+    if ((await this.#newest(id)) !== fence) return false;
     const { readdir, rename, rm } = await fs();
     for (const earlier of await this.#fences(id, fence - 1)) {
       // As a whole: whose lease is lost may be writing into it, and what it puts where half is removed would be damaged.
@@ -372,6 +382,7 @@ export class FileShelf {
     for (const name of await readdir(this.#folderOf(id))) {
       if (name.endsWith(GONE)) await rm(`${this.#folderOf(id)}/${name}`, { recursive: true, force: true }).catch(() => {});
     }
+    return (await this.#newest(id)) === fence;
   }
 }
 
