@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { durableObjectStore, indexedDBStore } from "../../pkg/stores.js";
+import { Database } from "../../www/npm/stores/database.js";
 import { deferred, misused } from "./kit.mjs";
 
 const checkpoint = (/** @type {number} */ n) => /** @type {any} */ ({ version: 1, messages: [n] });
@@ -120,4 +121,28 @@ test("a connection that was lost is made anew", async () => {
   } finally {
     delete host.indexedDB;
   }
+});
+
+test("a database that another tab keeps open, or of a later version, is told and not waited for", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  /** @type {any[]} */
+  const requests = [];
+  const before = Object.getOwnPropertyDescriptor(globalThis, "indexedDB");
+  Object.defineProperty(globalThis, "indexedDB", { configurable: true, value: { open: () => (requests.push({}), requests.at(-1)) } });
+  t.after(() => (before ? Object.defineProperty(globalThis, "indexedDB", before) : Reflect.deleteProperty(globalThis, "indexedDB")));
+  const database = new Database("mine");
+  const refused = assert.rejects(database.transact("readonly", () => {}), { code: "misuse", message: /another tab keeps an earlier version of the database `mine` open: close or reload it/ });
+  requests[0].onblocked();
+  t.mock.timers.tick(5000);
+  await refused;
+  // It opens when nobody waits for it any more.
+  let isClosed = false;
+  requests[0].result = { close: () => (isClosed = true) };
+  requests[0].onsuccess();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(isClosed);
+  const later = assert.rejects(database.transact("readonly", () => {}), { code: "misuse", message: /is of a later version than this page: reload it/ });
+  requests[1].error = Object.assign(new Error("The requested version (3) is less than the existing version (9)."), { name: "VersionError" });
+  requests[1].onerror();
+  await later;
 });

@@ -25,6 +25,9 @@ import { Trace, duration } from "./trace.js";
 import { UsageView } from "./usage.js";
 import { WhatIf } from "./whatif.js";
 
+/** What another tab said longer ago than this is shown at its own time. */
+const LATE_MS = 300;
+
 /** @typedef {import("../npm/index.js").Agent} Agent */
 /** @typedef {import("../npm/index.js").AgentMessage} AgentMessage */
 /** @typedef {Pick<import("../npm/index.js").AgentRun, "abort" | "partialArguments" | typeof Symbol.asyncIterator> & { readonly result: Promise<{ stopReason: string, error?: unknown }> }} AgentRun */
@@ -107,6 +110,8 @@ class App {
     /** When the last event was, on the page's clock. */
     this.heardAt = 0;
     this.isFramed = false;
+    /** Whether the end of the conversation is in view. */
+    this.isAtEnd = true;
     this.isCalm = matchMedia("(prefers-reduced-motion: reduce)");
   }
 
@@ -116,6 +121,7 @@ class App {
       event.preventDefault();
       this.#submit("steer");
     });
+    this.#keepAtEnd();
     buttons.followUp.addEventListener("click", () => this.#submit("follow_up"));
     buttons.stop.addEventListener("click", () => this.#stop());
     buttons.reset.addEventListener("click", () => void this.#reset());
@@ -253,7 +259,8 @@ class App {
     try {
       for await (const event of run) {
         // What is heard late was said when it was said.
-        this.replayTime = run instanceof HeardRun && run.isBehind ? ("at" in event ? event.at - performance.timeOrigin : this.heardAt) : undefined;
+        const isLate = run instanceof HeardRun && (run.isBehind || ("at" in event && performance.timeOrigin + performance.now() - event.at > LATE_MS));
+        this.replayTime = isLate ? ("at" in event ? event.at - performance.timeOrigin : this.heardAt) : undefined;
         this.#showEvent(event);
         this.memory.note({ at: this.#now(), event });
         this.replayTime = undefined;
@@ -748,16 +755,21 @@ class App {
 
   #draw() {
     const now = performance.now();
-    const wasAtEnd = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
-    const changed = this.conversation.draw(now);
-    if (changed && wasAtEnd) this.#scrollToEnd();
+    if (this.conversation.draw(now) && this.isAtEnd) this.#scrollToEnd();
     if (this.opening.isOpen) return;
     const trace = this.traces.at(-1);
     byId("elapsed", HTMLElement).textContent = trace ? duration(trace.endedAt ?? now - trace.startedAt) : "";
   }
 
   #scrollToEnd() {
+    this.isAtEnd = true;
     this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  /** Whoever is at the end stays there, also when what is below takes some of the room. */
+  #keepAtEnd() {
+    this.log.addEventListener("scroll", () => (this.isAtEnd = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80));
+    new ResizeObserver(() => this.traces.length > 0 && this.isAtEnd && this.#scrollToEnd()).observe(this.log);
   }
 }
 

@@ -21,6 +21,9 @@ import { duration, inWords, outcomeOf, progressOf, textOf } from "./trace.js";
  * @property {(callId: string) => JsonValue | undefined} argumentsOf the arguments of a call as far as they have arrived
  */
 
+/** What took less was not measured. */
+const MEASURED_MS = 10;
+
 export class Conversation {
   /** @param {HTMLElement} root @param {Callbacks} callbacks */
   constructor(root, callbacks) {
@@ -378,7 +381,8 @@ class ThinkingBlock {
   finish(at) {
     if (!this.isOpen) return;
     this.isOpen = false;
-    this.summary.textContent = `Thought for ${duration(at - this.startedAt)}`;
+    // A tab that comes late hears all of it in one moment.
+    this.summary.textContent = at - this.startedAt < MEASURED_MS ? "Thoughts" : `Thought for ${duration(at - this.startedAt)}`;
   }
 
   draw() {

@@ -57,7 +57,8 @@ export class Opening {
   }
 
   end() {
-    if (this.isOffered) this.box.value = "";
+    // It also stands there in a tab that comes to a run that is on, where it would steer.
+    if (this.box.value === OPENING && this.isUntouched) this.box.value = "";
     this.isOpen = false;
     this.run?.stop();
     this.title.textContent = "Timeline";

@@ -537,6 +537,22 @@ await checkPage("a second tab shows the same run, may speak, and takes it over w
   assert.equal(await other.locator(by("run-end")).count(), 2, "what was shown is still there");
 }, { hold: 4 });
 
+await checkPage("a tab that comes late to a question shows it, at its own time, and has nothing in its box", async (page) => {
+  await full(page);
+  await send(page, "What is 6*7? And rename this page to Turning");
+  await page.waitForSelector(card("rename_page", "asks"));
+  await page.waitForFunction(() => parseFloat(document.querySelector('[data-testid="elapsed"]')?.textContent ?? "") > 2);
+  const other = await secondTab(page);
+  await other.setViewportSize({ width: 360, height: 740 });
+  await other.waitForSelector(card("calculator", "done"));
+  await drawn(other);
+  assert.equal(await other.inputValue(by("box")), "", "Enter would steer with what stands there");
+  const [button, log] = await Promise.all([other.locator(by("allow")).boundingBox(), other.locator(by("log")).boundingBox()]);
+  assert.ok(button && log && button.y >= log.y && button.y + button.height <= log.y + log.height, `${JSON.stringify(button)} in ${JSON.stringify(log)}`);
+  assert.doesNotMatch(await other.innerText(by("run")), /Thought for 0\.00|[1-9]\.\d+ s/);
+  await shot(other, "late");
+});
+
 await checkPage("who chooses a model in a tab that follows gets the agent, and the key stays in that tab", async (page) => {
   await full(page);
   await send(page, "What is 17*23?");

@@ -6,6 +6,9 @@ import { misuse } from "../shared.js";
 const VERSION = 3;
 const TABLES = /** @type {const} */ (["checkpoints", "agents", "messages", "rows"]);
 
+/** How long another tab may keep the database of an earlier version open: until then it may only be slow. */
+const BLOCKED_MS = 5000;
+
 /** The tables of a transaction. @typedef {Record<typeof TABLES[number], IDBObjectStore>} Tables */
 
 /** A database that is opened when it is needed, and again when the connection to it was lost. */
@@ -27,7 +30,7 @@ export class Database {
     request.onupgradeneeded = () => {
       for (const table of TABLES) if (!request.result.objectStoreNames.contains(table)) request.result.createObjectStore(table);
     };
-    const ready = resultOf(request).then((database) => {
+    const ready = this.#within(request).then((database) => {
       // Somebody wants to delete the database, or the browser closed it: the next access opens it again.
       database.onversionchange = () => (database.close(), this.#forget());
       database.onclose = () => this.#forget();
@@ -35,6 +38,21 @@ export class Database {
     });
     ready.catch(() => this.#forget());
     return ready;
+  }
+
+  /** What is opened; it says why if that cannot be. @param {IDBOpenDBRequest} request @returns {Promise<IDBDatabase>} */
+  #within(request) {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const blocked = new Promise((/** @type {(opened: never) => void} */ _, reject) => {
+      request.onblocked = () => (timer = setTimeout(() => reject(misuse(`another tab keeps an earlier version of the database \`${this.name}\` open: close or reload it`)), BLOCKED_MS));
+    });
+    const opened = resultOf(request).catch((error) => {
+      throw error?.name === "VersionError" ? misuse(`the database \`${this.name}\` is of a later version than this page: reload it, or give \`indexedDBStore\` another \`name\``, error) : error;
+    }).finally(() => clearTimeout(timer));
+    // One that is given up, and opens after all, must not be in the way of others.
+    blocked.catch(() => opened.then((database) => database.close(), () => {}));
+    return Promise.race([opened, blocked]);
   }
 
   /**
