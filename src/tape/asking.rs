@@ -18,7 +18,7 @@ use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
 
 use super::input::write_transform;
 use super::messages::write_shown;
-use super::record::Pen;
+use super::pen::Pen;
 
 /// Returns the same configuration, whose rules write down what they answer.
 pub(super) fn recorded(config: &AgentLoopConfig, pen: &Rc<Pen>) -> AgentLoopConfig {

@@ -22,8 +22,11 @@ pub(super) fn write_input(state: &LoopState, input: &Input, out: &mut ObjectWrit
         Input::Continue => drop(out.field("in", "continue")),
         Input::Resume => drop(out.field("in", "resume")),
         Input::Reply(_, reply) => {
-            out.field("in", "reply");
-            write_reply(state.messages(), given(state), reply, out.key("reply"));
+            let out = out.raw("\"in\":\"reply\",\"reply\":");
+            match usual(reply) {
+                Some(text) => out.push_str(text),
+                None => write_reply(state.messages(), given(state), reply, out),
+            }
         }
         Input::Command(command) => drop(out.field("in", "command").field("command", command)),
         Input::Steer(letters) => drop(out.field("in", "steer").field("letters", letters)),
@@ -57,6 +60,19 @@ pub(super) fn read_input(state: &LoopState, line: &Value) -> Result<Input, Strin
 /// What a transformer was given: the asynchronous one looks at the history as it was chosen for the turn.
 fn given(state: &LoopState) -> &[AgentMessage] {
     state.chosen_messages()
+}
+
+/// What [`write_reply`] writes of the replies that come in every turn.
+fn usual(reply: &Reply) -> Option<&'static str> {
+    Some(match reply {
+        Reply::Prepared(Ok(Transform::Unchanged)) => r#"{"kind":"prepared","as":"unchanged"}"#,
+        Reply::Stream(AssistantMessageEvent::Start) => r#"{"kind":"stream","event":{"type":"start"}}"#,
+        Reply::StreamEnded => r#"{"kind":"stream_ended"}"#,
+        Reply::Hook(Ok(())) => r#"{"kind":"hook"}"#,
+        Reply::Polled(messages) if messages.is_empty() => r#"{"kind":"polled","messages":[]}"#,
+        Reply::Slept => r#"{"kind":"slept"}"#,
+        _ => return None,
+    })
 }
 
 /// Writes a reply. `messages` is the history, and `given` what a transformer was given.
@@ -291,5 +307,27 @@ pub(super) fn read_child(value: &Value) -> ChildEvent {
         event: value.get("event").map_or_else(RawJson::null, ToJson::to_raw),
         keeps_questions: value.flag_at("keepsQuestions").unwrap_or_default(),
         shares_budget: value.flag_at("sharesBudget").unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_replies_are_written_like_the_others() {
+        let replies = [
+            Reply::Prepared(Ok(Transform::Unchanged)),
+            Reply::Stream(AssistantMessageEvent::Start),
+            Reply::StreamEnded,
+            Reply::Hook(Ok(())),
+            Reply::Polled(Vec::new()),
+            Reply::Slept,
+        ];
+        for reply in replies {
+            let mut written = String::new();
+            write_reply(&[], &[], &reply, &mut written);
+            assert_eq!(usual(&reply), Some(&*written));
+        }
     }
 }

@@ -33,6 +33,7 @@ mod frame;
 mod input;
 mod messages;
 mod outputs;
+mod pen;
 mod pieces;
 mod plain;
 mod play;

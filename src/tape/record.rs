@@ -17,6 +17,7 @@ use crate::words::message::AgentMessage;
 use super::asking::{functions_of, recorded};
 use super::beginning::write_run;
 use super::input::{write_child, write_input};
+use super::pen::{Pen, delta_of};
 use super::pieces::write_piece;
 use super::plain::values_of;
 use super::redact::{Redact, Redactor};
@@ -55,6 +56,7 @@ struct Writing {
     /// The values of its rules.
     values: RefCell<Vec<(&'static str, String)>>,
     names: RefCell<EffectNames>,
+    /// The effects that have started and not ended: their names, as members of a line.
     open: RefCell<Table<EffectId, String>>,
     /// The messages that the last run has left.
     left: RefCell<Option<Vec<AgentMessage>>>,
@@ -62,79 +64,6 @@ struct Writing {
     changes: RefCell<Map>,
     /// The books of all budgets after the last step.
     books: RefCell<Vec<[Amounts; 3]>>,
-}
-
-/// Where lines are written.
-pub(super) struct Pen {
-    text: RefCell<String>,
-    redactor: Option<Redactor>,
-    events: Cell<u64>,
-    starts: Cell<u64>,
-    /// The time of the line before.
-    now: Cell<u64>,
-    /// The model call whose pieces the last line has, while more can be added to it, and the events before the last piece.
-    pieces: Cell<Option<(EffectId, u64)>>,
-    /// The block that the last piece adds to, if it adds to one.
-    block: Cell<Option<(PieceKind, u32)>>,
-    /// The model call that began last, and its name.
-    pub(super) call: RefCell<Option<(EffectId, String)>>,
-}
-
-impl Pen {
-    /// Writes a line.
-    pub(super) fn line(&self, write: impl FnOnce(&mut ObjectWriter<'_>)) {
-        self.close_pieces();
-        let mut line = String::new();
-        let mut object = ObjectWriter::new(&mut line);
-        write(&mut object);
-        object.end();
-        self.append(line);
-    }
-
-    fn append(&self, line: String) {
-        let line = match &self.redactor {
-            Some(redactor) => redactor.line(line),
-            None => line,
-        };
-        let mut text = self.text.borrow_mut();
-        text.push_str(&line);
-        text.push_str("\n");
-    }
-
-    fn close_pieces(&self) {
-        if self.pieces.take().is_some() {
-            let mut text = self.text.borrow_mut();
-            text.push_str("]}\n");
-            if let Some(redactor) = self.redactor.as_ref().filter(|redactor| redactor.sees_texts()) {
-                // Texts of one block are seen as one, so that nothing hides across the pieces.
-                let from =
-                    text.get(..text.len() - 1).and_then(|text| text.rfind('\n')).map_or(0, |at| at + 1);
-                let line = text.split_off(from);
-                text.push_str(&redactor.pieces(line.trim_end()));
-                text.push_str("\n");
-            }
-        }
-    }
-
-    /// Writes the answer of a rule.
-    pub(super) fn answer(&self, rule: &str, place: usize, write: impl FnOnce(&mut String)) {
-        self.line(|line| {
-            line.field("ask", rule);
-            if place > 0 {
-                line.field("of", &u64::try_from(place).unwrap_or(u64::MAX));
-            }
-            write(line.key("answer"));
-        });
-    }
-
-    /// Writes when something happened: the time, the events before it, and the effects that have started.
-    pub(super) fn when(&self, now: u64, line: &mut ObjectWriter<'_>) {
-        self.now.set(now);
-        let mut to = ListWriter::new(line.field("at", &now).key("to"));
-        self.events.get().write_json(to.item());
-        self.starts.get().write_json(to.item());
-        to.end();
-    }
 }
 
 impl Recorder {
@@ -159,7 +88,7 @@ impl Recorder {
             block: Cell::default(),
             call: RefCell::default(),
         };
-        pen.append(header(now));
+        pen.append(&header(now));
         Recorder(Rc::new(Writing {
             pen: Rc::new(pen),
             is_self_contained,
@@ -195,7 +124,7 @@ impl Recorder {
         self.0.pen.close_pieces();
         let end = Tape::parse(&self.0.pen.text.borrow()).ok().map(|tape| digest::seal(&tape));
         if let Some(end) = end {
-            self.0.pen.append(end);
+            self.0.pen.append(&end);
         }
     }
 
@@ -284,6 +213,14 @@ impl Writing {
         }
     }
 
+    /// Writes which effect a line is about.
+    fn write_effect(&self, id: EffectId, line: &mut ObjectWriter<'_>) {
+        write_u64(id, line.raw("\"id\":"));
+        if let Some(name) = self.open.borrow().get(&id) {
+            line.raw(name);
+        }
+    }
+
     fn write_changes(&self, state: &LoopState, changes: &Map) {
         self.pen.line(|line| {
             let mut set = ObjectWriter::new(line.key("set"));
@@ -367,7 +304,7 @@ impl Recording for Writing {
         self.pen.line(|line| {
             self.pen.when(now, line);
             if let Input::Reply(id, _) = input {
-                line.field("id", id).optional("name", &self.open.borrow().get(id).cloned());
+                self.write_effect(*id, line);
             }
             write_input(state, input, line);
         });
@@ -418,9 +355,9 @@ impl Recording for Writing {
                 let mut text = pen.text.borrow_mut();
                 let mut line = ObjectWriter::new(&mut text);
                 pen.when(now, &mut line);
-                line.field("in", "pieces").field("id", &id);
-                line.optional("name", &self.open.borrow().get(&id).cloned());
-                line.key("pieces").push_str("[[0,0");
+                line.raw("\"in\":\"pieces\"");
+                self.write_effect(id, &mut line);
+                line.raw("\"pieces\":[[0,0");
                 write_piece(event, &mut text);
             }
         }
@@ -438,7 +375,9 @@ impl Recording for Writing {
                     if self.hears_bytes && matches!(effect, Effect::Infer { .. }) {
                         *self.pen.call.borrow_mut() = Some((*id, name.clone()));
                     }
-                    self.open.borrow_mut().insert(*id, name);
+                    let mut member = String::from("\"name\":");
+                    name.write_json(&mut member);
+                    self.open.borrow_mut().insert(*id, member);
                 }
                 Output::Cancel(id) => drop(self.open.borrow_mut().remove(id)),
                 Output::Event(_) | Output::Answer { .. } | Output::Receipt(..) => {}
@@ -472,23 +411,5 @@ impl Recording for Writing {
             line.field("in", "late").field("callId", call_id).optional("id", &dropped);
             write_child(event, line);
         });
-    }
-}
-
-/// What a piece adds to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PieceKind {
-    Text,
-    Thinking,
-    Arguments,
-}
-
-fn delta_of(event: &AssistantMessageEvent) -> Option<(PieceKind, u32, &str)> {
-    use AssistantMessageEvent as E;
-    match event {
-        E::TextDelta { index, delta } => Some((PieceKind::Text, *index, delta)),
-        E::ThinkingDelta { index, delta } => Some((PieceKind::Thinking, *index, delta)),
-        E::ToolCallDelta { index, delta } => Some((PieceKind::Arguments, *index, delta)),
-        _ => None,
     }
 }

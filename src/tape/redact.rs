@@ -39,12 +39,13 @@ pub(super) struct Redactor {
 }
 
 impl Redactor {
+    /// Whether something may be left out of a line of this length.
+    pub(super) fn looks_at(&self, length: usize) -> bool {
+        self.redact.is_some() || self.max_bytes.is_some_and(|limit| length > limit)
+    }
+
     /// Returns a line without what is left out.
     pub(super) fn line(&self, line: String) -> String {
-        // Nothing in it can be too long.
-        if self.redact.is_none() && self.max_bytes.is_none_or(|limit| line.len() <= limit) {
-            return line;
-        }
         let Ok(mut value) = Value::parse_container(&line) else { return line };
         self.walk("", &mut value);
         value.to_json()

@@ -13,9 +13,9 @@ use crate::rules::stream::AssistantMessageEvent;
 use crate::wires::errors::ErrorResponse;
 use crate::wires::{Heard, Tap, decoder};
 
+use super::pen::Pen;
 use super::pieces::in_full;
 use super::play::Divergence;
-use super::record::Pen;
 use super::text::Tape;
 
 /// Lets the recorder see the bytes of the models that have any.

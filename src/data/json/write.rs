@@ -114,6 +114,14 @@ impl<'a> ObjectWriter<'a> {
         self.out
     }
 
+    /// Writes members that are JSON already. The caller may go on in the returned string.
+    pub(crate) fn raw(&mut self, members: &str) -> &mut String {
+        self.out.push_str(if self.empty { "{" } else { "," });
+        self.empty = false;
+        self.out.push_str(members);
+        self.out
+    }
+
     /// Writes a member.
     pub fn field<T: ToJson + ?Sized>(&mut self, key: &str, value: &T) -> &mut Self {
         value.write_json(self.key(key));

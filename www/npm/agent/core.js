@@ -148,6 +148,7 @@ export class Core {
   /** @param {Driver} driver */
   afterRunEnd(driver) {
     this.beforeRunEnd(driver);
+    this.registration.ended?.();
     if (this.runs.current) return;
     const { engine } = this.registration;
     if (this.disposed || this.once) this.#unregister();

@@ -45,6 +45,8 @@ export class Registration {
     this.missed = { reset: false, settings: false };
     /** Hears that the agent has entered an instance: a recorder of it. @type {((number: number) => void) | undefined} */
     this.entered = undefined;
+    /** Hears that a run has ended: a recorder of it. @type {(() => void) | undefined} */
+    this.ended = undefined;
     /** Hears of an agent that begins inside a call of this one: a recorder of it. @type {((core: Core, path: string[]) => void) | undefined} */
     this.calls = undefined;
   }

@@ -129,9 +129,9 @@ export interface Calls {
   record_size(agent: number): number;
   
   /**
-   * Takes the lines that were written since the last call.
+   * Takes the lines that were written since the last call, as UTF-8: who keeps them need not read them.
    */
-  record_take(agent: number): string;
+  record_take(agent: number): Uint8Array<ArrayBuffer>;
   
   /**
    * Fails an effect, with the reason.

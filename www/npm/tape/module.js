@@ -71,13 +71,56 @@ export function forgetPlayer() {
   player = undefined;
 }
 
+/**
+ * A recorder of an agent in an instance.
+ * @typedef {{ glue: Calls, number: number, recorder: WeakRef<{ look(): void }> }} Attached
+ */
+
+/** Every so many calls it is looked how much the recorders have written: a listener of each event would cost more than they do. */
+const OFTEN = 16;
+
 /** Where agents live that are recorded. */
 export class TapeScope extends Scope {
+  /** The recorders in it, held weakly: an agent that nobody holds is forgotten, and its recorder with it. @type {Set<Attached>} */ attached = new Set();
+  /** How many readers want each line as it comes. */
+  readers = 0;
+  #calls = 0;
+  #looks = false;
+
+  /** After each call in which something may have been written. */
+  #called() {
+    if (this.#looks || (this.readers === 0 && ++this.#calls % OFTEN !== 0)) return;
+    this.#looks = true;
+    queueMicrotask(() => {
+      this.#looks = false;
+      for (const attached of this.attached) {
+        const recorder = attached.recorder.deref();
+        if (recorder) recorder.look();
+        else this.leave(attached);
+      }
+    });
+  }
+
+  /** A recorder writes no more there. @param {Attached} attached */
+  leave(attached) {
+    if (this.attached.delete(attached)) attached.glue.record_end(attached.number);
+  }
+
   /** @override @returns {Engine} */
   ready() {
     if (!module) throw misuse("the module of turnwheel/tape is not loaded yet: `await ready()` first");
     // It has no parts and no gaps, and its calls are those of the engine and some more.
     const whole = /** @type {Parts} */ ({ first: module, others: /** @type {WebAssembly.Module[]} */ ([]), isWhole: true });
-    return (this.engine ??= new Engine(whole, this, bind));
+    const watched = (/** @type {Parameters<typeof bind>} */ ...given) => {
+      const bound = bind(...given);
+      const { run_poll } = bound.calls;
+      bound.calls.run_poll = (handle, slot, size, now) => {
+        const control = run_poll(handle, slot, size, now);
+        this.#called();
+        return control;
+      };
+      return bound;
+    };
+    return (this.engine ??= new Engine(whole, this, watched));
   }
 }

@@ -6,15 +6,19 @@ import { checkNames, complain, fromEngine, kindOf, misuse, textOf } from "../sha
 import { calls, isReady, ready, TapeScope } from "./module.js";
 import { Tape } from "./text.js";
 
-/** @import { Agent, AgentEvent, AgentRun } from "../index.js" */
+/** @import { Agent, AgentRun } from "../index.js" */
 /** @import { RecordOptions } from "../tape.js" */
 /** @import { Calls } from "../boundary/tape-glue.js" */
+/** @import { Engine } from "../boundary/engine.js" */
+/** @import { Attached } from "./module.js" */
 
 /** Lines are taken out of the module when they are longer than this together, in bytes. */
 const LONG = 1 << 18;
 
 /** The longest content of an image or a file, unless the host says otherwise. */
 const MAX_BYTES = 1 << 20;
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** All recorded agents that are not isolated share an instance. */
 const shared = new TapeScope();
@@ -57,14 +61,14 @@ class Recorder {
   /** @type {ReturnType<typeof coreOf>} */ #core;
   /** @type {Required<Pick<RecordOptions, "keep" | "maxBytes" | "wire" | "children">> & Pick<RecordOptions, "redact">} */ #options;
   /** The lines so far, and how many were left out at the beginning. @type {string[]} */ #lines = [];
+  /** What was taken and nobody has read yet. @type {Uint8Array[]} */ #unread = [];
   #dropped = 0;
   #length = 0;
-  /** Where the agent is: the calls of the instance, and its number there. @type {{ glue: Calls, number: number } | undefined} */ #at;
+  /** Where the agent is: the calls of the instance, and its number there. @type {Attached | undefined} */ #at;
   /** The events and starts so far, when the agent is nowhere. */ #counts = [0, 0];
   #stopped = false;
   /** Called when there are more lines. @type {Set<() => void>} */ #waiting = new Set();
-  /** @type {() => void} */ #unsubscribe;
-  #pulls = false;
+  #scope;
   /** The recorders of agents inside calls that have not ended. @type {Set<Recorder>} */ #inner = new Set();
   /** Called at the end of a run. */
   #ended = () => {};
@@ -81,10 +85,11 @@ class Recorder {
     if (registration.handle !== 0) throw misuse(`${receipts.open.size} messages wait for the next run; record the agent before they are posted`);
     // One that begins inside a call is with its caller already.
     if (!(registration.scope instanceof TapeScope)) registration.scope = core.options.isolate ? new TapeScope() : shared;
+    this.#scope = /** @type {TapeScope} */ (registration.scope);
     registration.entered = (number) => this.#attach(number);
+    registration.ended = () => this.#over();
     if (options.children) registration.calls = (inner, path) => this.#include(inner, path);
     this.#push(calls().tape_header(core.host.now()));
-    this.#unsubscribe = core.subscribers.add((event) => this.#heard(event), { keep: true });
   }
 
   /** The agent has entered an instance. @param {number} number */
@@ -97,18 +102,26 @@ class Recorder {
     glue.agent_record(number, keep !== "all", maxBytes, redactor, wire, JSON.stringify(this.#counts), this.#core.host.now());
     // Its first line is here already.
     glue.record_take(number);
-    this.#at = { glue, number };
+    const scope = /** @type {TapeScope} */ (/** @type {Engine} */ (this.#core.registration.engine).scope);
+    if (scope !== this.#scope) {
+      // It runs inside a call of another agent, and lives where that one does.
+      this.#scope.readers -= this.#waiting.size;
+      scope.readers += this.#waiting.size;
+      this.#scope = scope;
+    }
+    this.#at = { glue, number, recorder: new WeakRef(this) };
+    this.#scope.attached.add(this.#at);
   }
 
   /** Takes what is left in an instance that the agent has left. */
   #leave() {
     if (!this.#at) return;
     this.#pull(true);
-    const { glue, number } = this.#at;
+    const at = this.#at;
     this.#at = undefined;
     try {
-      this.#counts = JSON.parse(glue.record_counts(number));
-      glue.record_end(number);
+      this.#counts = JSON.parse(at.glue.record_counts(at.number));
+      this.#scope.leave(at);
     } catch (error) {
       complain("turnwheel: the tape may have a gap, because its engine broke", error);
     }
@@ -132,22 +145,18 @@ class Recorder {
     }
   }
 
-  /** @param {AgentEvent} event */
-  #heard(event) {
-    if (event.type === "agent_end") {
-      return void queueMicrotask(() => {
-        this.#pull();
-        this.#ended();
-      });
-    }
-    if (this.#waiting.size === 0 && event.type !== "message_end" && event.type !== "turn_end") return;
-    if (this.#pulls) return;
-    this.#pulls = true;
+  /** A run has ended. */
+  #over() {
     queueMicrotask(() => {
-      this.#pulls = false;
-      const isLong = () => this.#at && this.#at.glue.record_size(this.#at.number) > LONG;
-      if (this.#waiting.size > 0 || isLong()) this.#pull();
+      this.#pull();
+      this.#ended();
     });
+  }
+
+  /** Something may have been written. */
+  look() {
+    if (!this.#at) return;
+    if (this.#waiting.size > 0 || this.#at.glue.record_size(this.#at.number) > LONG) this.#pull();
   }
 
   /** Takes the lines that the module has written. @param {boolean} [isLast] */
@@ -155,14 +164,26 @@ class Recorder {
     if (!this.#at || this.#stopped) return;
     try {
       const { glue, number } = this.#at;
-      this.#push(glue.record_take(number));
+      const bytes = glue.record_take(number);
+      if (bytes.length > 0) this.#unread.push(bytes);
     } catch (error) {
       if (!isLast) throw fromEngine(error);
     }
+    // Who keeps a part must see where runs begin.
+    if (this.#waiting.size > 0 || this.#options.keep !== "all") this.#read();
+  }
+
+  /** Reads what was taken: not before somebody wants it, which is nobody while the agent works. */
+  #read() {
+    const taken = this.#unread;
+    this.#unread = [];
+    // A call takes whole lines.
+    for (const bytes of taken) this.#push(decoder.decode(bytes));
   }
 
   /** @param {string} text */
   #push(text) {
+    this.#read();
     if (text === "") return;
     for (const line of text.split("\n")) {
       if (line === "") continue;
@@ -201,6 +222,7 @@ class Recorder {
 
   get bytes() {
     this.#pull();
+    this.#read();
     return this.#length;
   }
 
@@ -219,11 +241,9 @@ class Recorder {
     this.#pull();
     this.#push(calls().tape_seal(this.toText()));
     this.#stopped = true;
-    this.#unsubscribe();
     const { registration } = this.#core;
-    registration.entered = undefined;
-    registration.calls = undefined;
-    if (this.#at) this.#at.glue.record_end(this.#at.number);
+    registration.entered = registration.ended = registration.calls = undefined;
+    if (this.#at) this.#scope.leave(this.#at);
     this.#at = undefined;
     for (const wake of [...this.#waiting]) wake();
   }
@@ -234,6 +254,7 @@ class Recorder {
 
   toText() {
     this.#pull();
+    this.#read();
     return `${this.#lines.join("\n")}\n`;
   }
 
@@ -244,9 +265,11 @@ class Recorder {
     let wake = () => {};
     const hear = () => wake();
     this.#waiting.add(hear);
+    this.#scope.readers++;
     try {
       for (;;) {
         this.#pull();
+        this.#read();
         const more = new Promise((resolve) => (wake = () => resolve(undefined)));
         while (next - this.#dropped < this.#lines.length) yield this.#lines[Math.max(next++ - this.#dropped, 0)];
         if (this.#stopped) return;
@@ -254,6 +277,7 @@ class Recorder {
       }
     } finally {
       this.#waiting.delete(hear);
+      this.#scope.readers--;
     }
   }
 }

@@ -69,10 +69,10 @@ pub fn agent_record(
     Ok(())
 }
 
-/// Takes the lines that were written since the last call.
+/// Takes the lines that were written since the last call, as UTF-8: who keeps them need not read them.
 #[wasm_bindgen]
-pub fn record_take(agent: u32) -> String {
-    recorder(agent).map(|recorder| recorder.take_lines()).unwrap_or_default()
+pub fn record_take(agent: u32) -> Vec<u8> {
+    recorder(agent).map(|recorder| recorder.take_lines().into_bytes()).unwrap_or_default()
 }
 
 /// Returns the length of the lines that nobody has taken yet.
