@@ -137,6 +137,25 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       assert.equal((await one.load("run"))?.messages.length, 4);
     });
 
+    await t.test("what was stored once is not written again, however long the conversation", async () => {
+      const lease = await one.claim("long");
+      if (!lease) throw new Error("taken");
+      const agent = openAgent(lease, { model: scripted(["one", "two"]), messages: checkpointOf("x").messages.map(() => ({ role: /** @type {const} */ ("user"), content: "x", timestamp: 1 })) });
+      await agent.prompt("Go");
+      await lease.events.sync?.();
+      let readings = 0;
+      Object.defineProperty(agent.messages[0], "timestamp", { enumerable: true, get: () => (readings++, 1) });
+      await agent.prompt("Go on");
+      await lease.save(/** @type {any} */ (agent.checkpoint()));
+      const byCheckpoint = readings;
+      readings = 0;
+      /** @type {any} */ (lease.events).needsCheckpoint = true;
+      await /** @type {any} */ (lease.events).store();
+      assert.deepEqual([byCheckpoint > 0, readings], [true, 0]);
+      assert.deepEqual((await one.load("long"))?.messages, agent.checkpoint().messages);
+      await lease.release();
+    });
+
     await t.test("a lost lease stops the run, and no tool begins after it", async () => {
       const lease = await one.claim("lost", { ttlMs: 60_000 });
       if (!lease) throw new Error("taken");
