@@ -221,5 +221,7 @@ test("misuse is named", async (t) => {
   misused(() => openAgent(/** @type {any} */ ({}), { model: scripted([]) }), /openAgent takes a lease, as store\.claim gives it/);
   const store = fileStore(folder(t));
   await assert.rejects(store.claim(""), /the id of an agent must be a text of 500 characters at most/);
+  for (const id of ["a\0b", "half \ud800", "\udc00"]) await assert.rejects(store.claim(id), /the id of an agent must be a text without zeros \(U\+0000\) and without halves of surrogate pairs/);
+  await (await store.claim("𝒳'\";/../\n"))?.release();
   await assert.rejects(store.claim("a", { ttlMs: 1 }), /`ttlMs` must be from 100/);
 });
