@@ -41,6 +41,23 @@ const memory = async () => {
 };
 const until = async (isTrue) => { while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 5)); };
 
+/** How long an agent takes to be stored that has so many messages, of which all but two were stored before. */
+async function storing(store, count) {
+  const lease = await store.claim(`long-${count}`);
+  const agent = openAgent(lease, { model: scripted(Array.from({ length: 40 }, () => 'Good.')), messages: talk(count) });
+  const times = [];
+  for (let i = 0; i < 25; i++) {
+    await agent.prompt('Go on');
+    await lease.events.sync();
+    lease.events.needsCheckpoint = true;
+    const from = performance.now();
+    await lease.events.store();
+    times.push(performance.now() - from);
+  }
+  await lease.release();
+  return times.slice(5).sort((a, b) => a - b)[10].toFixed(1);
+}
+
 /** A process with runs; says when all of them wait, and hands over when it is told to. */
 async function hold(kind, place) {
   const { store } = await storeOf(kind, place, { ttlMs: TTL, owner: 'other' });
@@ -82,6 +99,7 @@ async function measure(kind, t) {
     row(`saves of one new message after ${name}`, `${await rate(2_000, (i) => leases[i % AT_ONCE].save(states[Math.floor(i / AT_ONCE) % 20]))} per s`);
     for (const lease of leases) await lease.release();
   }
+  for (const count of [10, 1_000, 10_000]) row(`an agent with ${count.toLocaleString('en')} messages is stored in`, `${await storing(store, count)} ms`);
   const log = await store.claim('log');
   row('events stored, eight at a time', `${8 * await rate(1_000, async () => { for (let i = 0; i < 8; i++) log.events.append({ id: log.events.last + 1, type: 'message', data: '{"type":"message_update","delta":{"type":"text","contentIndex":0,"delta":"a word "}}' }); await log.events.sync(); }, 1)} per s`);
   await log.release();

@@ -1,6 +1,6 @@
 // @ts-check
 // The example www/examples/fleet under siege, a minute with each store: four processes that are killed, stopped and replaced, whose
-// clocks jump, and a database that goes away. The ledger of each is printed.   SECONDS=10 node --test tests/e2e/fleet.mjs
+// clocks jump, and a database that goes away; then leases that are taken from owners that run. The ledger of each is printed.   SECONDS=10 node --test tests/e2e/fleet.mjs
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { clean, install, ROOT } from "../examples/kit.mjs";
 import { folder as folderOf, hasPostgres, postgresServer } from "../js/fleet/stores.mjs";
@@ -38,6 +39,23 @@ async function nodeWithSqlite(t) {
     return t.skip(`there is no SQLite in Node ${process.version}, and npm could not install node@24: ${String(/** @type {any} */ (error).stderr).slice(0, 300)}`);
   }
 }
+
+/** @param {{ diagnostic(text: string): void }} t @param {string} kind @param {string} place @param {string} [node] */
+async function takeovers(t, kind, place, node = process.execPath) {
+  const script = fileURLToPath(new URL("../js/fleet/takeovers.mjs", import.meta.url));
+  const { stdout } = await promisify(execFile)(node, ["--no-warnings", script, kind, place, String(Math.min(seconds, 20))], { timeout: LIMIT.timeout });
+  t.diagnostic(`${kind}, leases taken from owners that run: ${stdout}`);
+  const told = JSON.parse(stdout);
+  assert.deepEqual(told["not completed"], []);
+  assert.ok(told["runs ended"] >= 4 && told["taken from an owner that runs"] >= 4, stdout);
+}
+
+test("leases that are taken from owners that still run", { timeout: 3 * LIMIT.timeout }, async (t) => {
+  const node = await nodeWithSqlite(t);
+  await takeovers(t, "files", folderOf(t));
+  if (hasPostgres) await takeovers(t, "postgres", (await postgresServer(t)).address);
+  if (node) await takeovers(t, "sqlite", folderOf(t), node);
+});
 
 test("PostgreSQL, which is switched off and on", { ...LIMIT, skip: !hasPostgres && "there is no PostgreSQL here" }, async (t) => {
   const server = await postgresServer(t);

@@ -3,6 +3,8 @@
 // in the middle of a run, tools know their fence, and a process that joins a fleet takes over what others left.
 
 import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { RemoteAgent } from "../../pkg/remote.js";
 import { agentHandler } from "../../pkg/server.js";
@@ -279,8 +281,26 @@ test("an agent that cannot be opened is given back, and one too many is refused"
   assert.ok(await fleet.open("first"));
   assert.equal((await fleet.answer("second", new Request("http://localhost/state"))).status, 503);
   assert.equal((await fleet.answer("first", new Request("http://localhost/state"))).status, 404);
+  assert.equal((await fleet.answer("a\0b", new Request("http://localhost/state"))).status, 400);
+  assert.equal((await fleet.answer("x".repeat(501), new Request("http://localhost/state"))).status, 400);
   await fleet.handOver();
   assert.equal(await store.owner("first"), undefined);
+});
+
+test("an owner that no process can be is told to nobody, whoever wrote it into the store", async (t) => {
+  const place = folder(t);
+  const { store } = await storeOf("files", place);
+  const fleet = joinFleet(store, { takeoverMs: Infinity, open: (lease) => ({ agent: openAgent(lease, { model: scripted([]) }) }) });
+  const lease = await store.claim("a");
+  const file = join(place, "61.agent/1/lease.json");
+  const terms = JSON.parse(readFileSync(file, "utf8"));
+  for (const owner of ["http://here:1", "x\r\nset-cookie: a=b", "ü", "x".repeat(501), "", { a: 1 }, 7, null]) {
+    writeFileSync(file, JSON.stringify({ ...terms, owner }));
+    const { status, headers } = await fleet.answer("a", new Request("http://localhost/state"));
+    assert.deepEqual([status, headers.get("turnwheel-owner")], owner === "http://here:1" ? [409, owner] : [503, null]);
+  }
+  await lease?.release();
+  await fleet.handOver();
 });
 
 test("misuse of a fleet is named", async (t) => {

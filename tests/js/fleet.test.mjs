@@ -137,6 +137,25 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       assert.equal((await one.load("run"))?.messages.length, 4);
     });
 
+    await t.test("what was stored once is not written again, however long the conversation", async () => {
+      const lease = await one.claim("long");
+      if (!lease) throw new Error("taken");
+      const agent = openAgent(lease, { model: scripted(["one", "two"]), messages: checkpointOf("x").messages.map(() => ({ role: /** @type {const} */ ("user"), content: "x", timestamp: 1 })) });
+      await agent.prompt("Go");
+      await lease.events.sync?.();
+      let readings = 0;
+      Object.defineProperty(agent.messages[0], "timestamp", { enumerable: true, get: () => (readings++, 1) });
+      await agent.prompt("Go on");
+      await lease.save(/** @type {any} */ (agent.checkpoint()));
+      const byCheckpoint = readings;
+      readings = 0;
+      /** @type {any} */ (lease.events).needsCheckpoint = true;
+      await /** @type {any} */ (lease.events).store();
+      assert.deepEqual([byCheckpoint > 0, readings], [true, 0]);
+      assert.deepEqual((await one.load("long"))?.messages, agent.checkpoint().messages);
+      await lease.release();
+    });
+
     await t.test("a lost lease stops the run, and no tool begins after it", async () => {
       const lease = await one.claim("lost", { ttlMs: 60_000 });
       if (!lease) throw new Error("taken");
@@ -202,5 +221,7 @@ test("misuse is named", async (t) => {
   misused(() => openAgent(/** @type {any} */ ({}), { model: scripted([]) }), /openAgent takes a lease, as store\.claim gives it/);
   const store = fileStore(folder(t));
   await assert.rejects(store.claim(""), /the id of an agent must be a text of 500 characters at most/);
+  for (const id of ["a\0b", "half \ud800", "\udc00"]) await assert.rejects(store.claim(id), /the id of an agent must be a text without zeros \(U\+0000\) and without halves of surrogate pairs/);
+  await (await store.claim("𝒳'\";/../\n"))?.release();
   await assert.rejects(store.claim("a", { ttlMs: 1 }), /`ttlMs` must be from 100/);
 });

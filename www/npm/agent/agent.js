@@ -104,8 +104,9 @@ export class Agent {
     return this.#core.decide(decisions, byId);
   }
 
-  checkpoint() {
-    return this.#core.checkpoint();
+  /** @param {WeakMap<AgentMessage, string>} [written] of a lease: what toCheckpoint makes of it */
+  checkpoint(written) {
+    return this.#core.checkpoint(written);
   }
 
   /** @param {Checkpoint | string} checkpoint @param {AgentOptions} options */

@@ -23,6 +23,7 @@ import { Thrown } from "./thrown.js";
 /** @import { AgentMessage, Input, JsonSchema, Model, RunOptions, StandardSchema, SteerOptions, StreamOptions, Answer } from "../index.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
+/** @import { Written } from "../checkpoint/write.js" */
 /** @import { Inside } from "../tools/subagent.js" */
 
 export class Core {
@@ -333,13 +334,18 @@ export class Core {
   envelope(state, runId, messages = this.history.messages) {
     const { session } = this;
     const { appended = [], ...own } = state;
-    return toCheckpoint({ sessionId: (session.id ??= this.host.id()), usage: session.usage, ...own }, runId, [...messages, ...appended], this.registration.otherFields);
+    return toCheckpoint({ sessionId: (session.id ??= this.host.id()), usage: session.usage, ...own }, runId, [...messages, ...appended], this.registration.otherFields, this.written);
   }
 
-  /** The agent as it stands, to be continued elsewhere. */
-  checkpoint() {
+  /** The agent as it stands, to be continued elsewhere. @param {Written} [written] */
+  checkpoint(written) {
     const driver = this.runs.current ?? this.runs.unread;
-    return driver ? driver.checkpoint() : this.idleCheckpoint();
+    this.written = written;
+    try {
+      return driver ? driver.checkpoint() : this.idleCheckpoint();
+    } finally {
+      this.written = undefined;
+    }
   }
 
   /** The agent without a run in progress. */

@@ -5,21 +5,25 @@ import { BASE64, defaultStopReason, FOREIGN, FORMAT, KEPT, NAMES, STATE_VERSION,
 
 /** @import { AgentMessage, Checkpoint } from "../index.js" */
 /** @import { EngineState, OtherFields, Part } from "./format.js" */
+/** @typedef {WeakMap<AgentMessage, string>} Written */
 
 /**
  * Writes a checkpoint.
  * @param {EngineState} state @param {string | undefined} runId @param {AgentMessage[]} messages
  * @param {OtherFields} [otherFields] fields and metadata of the checkpoint that the agent was restored from
+ * @param {Written} [written] messages that were written before: then each is given as its JSON, and only what is new is written
  * @returns {Checkpoint}
  */
-export function toCheckpoint(state, runId, messages, otherFields) {
+export function toCheckpoint(state, runId, messages, otherFields, written) {
   const { metadata, ...fields } = otherFields ?? {};
   const checkpoint = {
-    version: 1, format: FORMAT, run_id: uuidOf(runId) ?? null, ...fields, messages: messages.map(writeMessage),
+    version: 1, format: FORMAT, run_id: uuidOf(runId) ?? null, ...fields, messages: written ? [] : messages.map(writeMessage),
     metadata: { ...metadata, turnwheel: { version: STATE_VERSION, ...state } },
   };
   // A plain copy, whatever objects the tools put into their results.
-  return JSON.parse(JSON.stringify(checkpoint));
+  const copy = JSON.parse(JSON.stringify(checkpoint));
+  if (written) copy.messages = messages.map((message) => written.get(message) ?? (written.set(message, JSON.stringify(writeMessage(message))), written.get(message)));
+  return copy;
 }
 
 /** @param {any} message may have members of the host's own @returns {Part} */

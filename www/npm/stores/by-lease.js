@@ -31,7 +31,11 @@ export function byLease(shelf, claim, open = (checkpoint) => checkpoint) {
   }, new WriteQueue(place));
 }
 
+/** Of two ids with half a letter in them a store would make one, and some store no zero. */
+const UNSTORABLE = /\0|\p{Surrogate}/u;
+
 /** @param {unknown} id */
 export function checkId(id) {
   if (typeof id !== "string" || id === "" || id.length > 500) throw misuse(`the id of an agent must be a text of 500 characters at most, got ${typeof id === "string" ? `one of ${id.length}` : kindOf(id)}`);
+  if (UNSTORABLE.test(id)) throw misuse("the id of an agent must be a text without zeros (U+0000) and without halves of surrogate pairs");
 }

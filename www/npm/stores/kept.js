@@ -21,10 +21,13 @@ export async function attempt({ place }, what, id, work) {
   }
 }
 
+/** The JSON of a message; that of an agent that is stored again and again is written already. @param {unknown} message */
+const jsonOf = (message) => (typeof message === "string" ? message : JSON.stringify(message));
+
 /** @param {Checkpoint | SealedCheckpoint} checkpoint @returns {{ state: string, messages: string[] }} */
 export function split(checkpoint) {
   const { messages, ...rest } = /** @type {Partial<Checkpoint>} */ (checkpoint);
-  return { state: JSON.stringify(rest), messages: (messages ?? []).map((message) => JSON.stringify(message)) };
+  return { state: JSON.stringify(rest), messages: (messages ?? []).map(jsonOf) };
 }
 
 /** What was kept, put together again. One that was sealed still is. @param {Kept | undefined} kept @returns {any} */

@@ -126,7 +126,9 @@ export class Lease {
     const { fence } = this;
     const gate = new Gate();
     const drafts = new Drafts();
-    const keeper = new Keeper(this, () => agent().checkpoint());
+    /** The messages as they are kept: what was stored once is not written again. */
+    const written = new WeakMap();
+    const keeper = new Keeper(this, () => /** @type {any} */ (agent()).checkpoint(written));
     const stop = () => agent().abort(this.signal.reason?.message ?? "the agent was given back");
     this.#holders.push({ pause: () => gate.close(), stored: () => keeper.pending, stop });
     return {

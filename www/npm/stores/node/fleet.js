@@ -22,6 +22,8 @@ const TTL_MS = 30_000;
 /** Nobody notices a shorter one. */
 const POLL_MS = 200;
 const OPTIONS = ["ttlMs", "owner", "seal"];
+/** The address or the name of a process. It is told to clients and routers, in a header, whoever wrote it into the store. */
+const isOwner = (/** @type {unknown} */ owner) => typeof owner === "string" && /^[!-~]{1,500}$/.test(owner);
 
 /** @param {Shelf} shelf @param {StoreOptions} [options] @param {string[]} [more] other options that there are */
 export function fleetStore(shelf, options = {}, more = []) {
@@ -29,8 +31,7 @@ export function fleetStore(shelf, options = {}, more = []) {
   if (typeof options !== "object" || options === null) throw misuse(`the options of a store must be an object with ${known.join(", ")}, got ${kindOf(options)}`);
   for (const name of Object.keys(options)) if (!known.includes(name)) throw misuse(`unknown option \`${name}\` of a store; there are ${known.join(", ")}`);
   const { ttlMs: usual = TTL_MS, owner = uuid(), seal: sealing } = options;
-  // It is told to clients and routers, in a header.
-  if (typeof owner !== "string" || !/^[!-~]{1,500}$/.test(owner)) throw misuse(`\`owner\` must be the address or the name of this process: 1 to 500 letters of ASCII without blanks, got ${typeof owner === "string" ? JSON.stringify(owner.slice(0, 60)) : kindOf(owner)}`);
+  if (!isOwner(owner)) throw misuse(`\`owner\` must be the address or the name of this process: 1 to 500 letters of ASCII without blanks, got ${typeof owner === "string" ? JSON.stringify(owner.slice(0, 60)) : kindOf(owner)}`);
   if (sealing !== undefined && (typeof sealing !== "object" || sealing === null || sealing.key === undefined)) throw misuse(`\`seal\` must be { key }, with 32 bytes or a CryptoKey, got ${kindOf(sealing)}`);
   const { shelf: own, open, openRows, pack } = sealed(shelf, sealing);
 
@@ -63,6 +64,10 @@ export function fleetStore(shelf, options = {}, more = []) {
     /** @param {number} [limit] */
     abandoned: (limit = 100) => attempt(shelf, "looked for in", "*", () => shelf.abandoned(limit)),
     /** @param {string} id */
-    owner: (id) => (checkId(id), attempt(shelf, "looked for in", id, () => shelf.owner(id))),
+    async owner(id) {
+      checkId(id);
+      const found = await attempt(shelf, "looked for in", id, () => shelf.owner(id));
+      return isOwner(found) ? found : undefined;
+    },
   };
 }

@@ -3,6 +3,7 @@
 // sleep, goes on with the runs of processes that are gone, and hands over what it has when it has to go itself.
 
 import { complain, kindOf, misuse, textOf } from "../../shared.js";
+import { checkId } from "../by-lease.js";
 
 /** @import { FleetCounts, FleetOptions, FleetStore, Lease, OpenAgent } from "../../stores-node.js" */
 /** An agent that is open here. @typedef {OpenAgent & { lease: Lease, requests: number, usedAt: number }} Seat */
@@ -64,6 +65,12 @@ class Fleet {
   /** @param {string} id @param {Request} request @returns {Promise<Response>} */
   async answer(id, request) {
     let seat;
+    try {
+      checkId(id);
+    } catch (error) {
+      // Ids come from clients.
+      return Response.json({ error: { code: "invalid_request", message: textOf(error) } }, { status: 400 });
+    }
     try {
       seat = await this.#seatOf(id);
       if (!seat) return await this.#refusal(id);

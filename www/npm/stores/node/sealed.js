@@ -3,7 +3,7 @@
 // and the rows of their events.
 
 import { isSealed, misuse } from "../../shared.js";
-import { split } from "../kept.js";
+import { split, whole } from "../kept.js";
 import { seal, unseal } from "../seal.js";
 
 /** @import { Checkpoint } from "../../index.js" */
@@ -36,7 +36,7 @@ export function sealed(shelf, sealing) {
       return unseal(checkpoint, sealing.key, { context: contextOf(id) });
     },
     /** @param {string} id */
-    pack: (id) => async (/** @type {Checkpoint} */ checkpoint) => split(sealing && !isSealed(checkpoint) ? await seal(checkpoint, sealing.key, { context: contextOf(id) }) : checkpoint),
+    pack: (id) => async (/** @type {Checkpoint} */ checkpoint) => split(sealing && !isSealed(checkpoint) ? await seal(whole(split(checkpoint)), sealing.key, { context: contextOf(id) }) : checkpoint),
     /** What a lease has of it. @type {LeaseShelf} */
     shelf: {
       place: shelf.place,
