@@ -108,6 +108,16 @@ test("lines that are huge, deep or endless are refused or lived soon, and hold n
   assert.equal(fateOf(await whole()).fate, "lived", "the next one is lived");
 });
 
+test("a number of events that is none is not believed", async () => {
+  const text = await whole();
+  const { events } = Tape.parse(text);
+  for (const claimed of ["-5", "1.5", "1e300", '"many"', "null", "{}"]) {
+    const tape = Tape.parse(text.replace(/"end":\{"events":\d+/, `"end":{"events":${claimed}`));
+    assert.equal(tape.events, events, claimed);
+    assert.equal(replay(tape).seek(1).n, 1, claimed);
+  }
+});
+
 test("the moments of a tape that is refused say the same", async () => {
   const text = (await whole()).replace("a tree", "a bush");
   const tape = Tape.parse(text);

@@ -3,7 +3,7 @@
 // one, tapes are played in another.
 
 import { Engine, loadRest, Scope } from "../core.js";
-import { fromEngine, kindOf, misuse } from "../shared.js";
+import { complain, fromEngine, kindOf, misuse } from "../shared.js";
 import { bind } from "../boundary/tape-glue.js";
 import { fetched } from "../fetched.js";
 import { tapeAddress } from "../tape-address.js";
@@ -95,8 +95,12 @@ export class TapeScope extends Scope {
       this.#looks = false;
       for (const attached of this.attached) {
         const recorder = attached.recorder.deref();
-        if (recorder) recorder.look();
-        else this.leave(attached);
+        try {
+          if (recorder) recorder.look();
+          else this.leave(attached);
+        } catch (error) {
+          complain("turnwheel: the tape may have a gap, because its engine broke", error);
+        }
       }
     });
   }

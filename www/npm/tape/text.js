@@ -33,7 +33,8 @@ export class Tape {
     /** @type {TapeHeader} */
     this.header = header;
     const end = read(this.#lines.at(-1) ?? "")?.end;
-    this.#events = end?.events;
+    // Somebody may have changed it by hand: what is no number of events is counted.
+    this.#events = Number.isSafeInteger(end?.events) && end.events >= 0 ? end.events : undefined;
     /** Whether the recording was stopped in order. */
     this.complete = end !== undefined;
   }
