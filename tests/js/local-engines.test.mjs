@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { promptApi, transformers, webLlm, wllama } from "../../pkg/local.js";
+import { localModel } from "../../www/npm/local/model.js";
 import { Agent, misused, readRun, scripted, tool } from "./kit.mjs";
 import { languageModel, mlcEngine, transformersParts, wllamaEngine } from "./local/doubles.mjs";
 
@@ -227,4 +228,23 @@ test("wrong usages name the way out", async () => {
   await misused(() => promptApi(/** @type {any} */ ({ maxCall: 3 })), /maxCalls/);
   await misused(() => promptApi({ maxCalls: 0 }), /from 1 to 64/);
   await misused(() => promptApi(/** @type {any} */ ({ languages: "en" })), /\["en", "de"\]/);
+});
+
+test("a part that cannot be loaded is a failure of the network: it is tried again, and then the next model answers", async () => {
+  const engine = wllamaEngine(() => '{"say": "Hello."}');
+  let tries = 0;
+  /** @type {any} */
+  const adapter = {
+    name: "mine", availability: async () => "available", prepare: async () => {}, dispose: async () => {},
+    constrain: async () => {
+      tries += 1;
+      throw new TypeError("Failed to fetch dynamically imported module");
+    },
+    answer: () => assert.fail("it was asked without what holds it to its form"),
+  };
+  const agent = new Agent({ model: localModel(adapter, {}), fallback: [wllama(engine)], tools: [weather()], retry: { maxAttempts: 2, initialBackoffMs: 1 } });
+  const { result, all } = await readRun(agent.prompt("Hello"));
+  assert.deepEqual([result.text, tries], ["Hello.", 2]);
+  assert.deepEqual(all("retry_attempt").map(({ error }) => error.code), ["network"]);
+  assert.match(all("retry_attempt")[0].error.message, /a part of turnwheel\/local cannot be loaded: Failed to fetch/);
 });
