@@ -32,6 +32,9 @@ export class Gaps {
     this.loads = 0;
     /** Loads it, behind the part that comes next. @type {(() => void)[]} */
     this.needs = [];
+    this.stack = /** @type {WebAssembly.Global<"i32">} */ (bound.stack);
+    /** What the memory held before the call in progress, from this address on: the end of the stack. */
+    this.saved = 0;
     this.memory = new Uint8Array();
     /** @type {Promise<void> | undefined} */
     this.loading = undefined;
@@ -48,7 +51,7 @@ export class Gaps {
   /** @template {(...given: any[]) => unknown} F @param {F} call */
   #undoable(call) {
     return (/** @type {Parameters<F>} */ ...given) => {
-      const values = this.#save();
+      this.#save();
       this.missed = false;
       try {
         const result = call(...given);
@@ -57,24 +60,22 @@ export class Gaps {
         // A call of what is not there is a trap.
         if (!this.missed && !(error instanceof WebAssembly.RuntimeError)) throw error;
       }
-      this.#putBack(values);
+      this.#putBack();
       throw MISSING;
     };
   }
 
+  /** Copies what a call may change. The stack is below everything else and grows down: what is below its end is nobody's. */
   #save() {
-    const now = new Uint8Array(this.bound.memory.buffer);
+    this.saved = this.stack.value;
+    const now = new Uint8Array(this.bound.memory.buffer, this.saved);
     if (this.memory.length !== now.length) this.memory = new Uint8Array(now.length);
     this.memory.set(now);
-    return this.bound.globals.map(({ value }) => value);
   }
 
-  /** @param {unknown[]} values */
-  #putBack(values) {
-    new Uint8Array(this.bound.memory.buffer).set(this.memory);
-    this.bound.globals.forEach((global, i) => {
-      if (global.value !== values[i]) global.value = values[i];
-    });
+  #putBack() {
+    new Uint8Array(this.bound.memory.buffer).set(this.memory, this.saved);
+    this.stack.value = this.saved;
   }
 
   /** Refuses what the engine asks the host for. @returns {undefined} */

@@ -182,10 +182,10 @@ export interface Calls {
   without_secrets(handle: number, slot: number, text: string): string;
 }
 
-/** One instance. Its globals are there only if it was made of parts. */
+/** One instance. Where its stack ends is there only if it was made of parts. */
 export interface Bound {
   memory: WebAssembly.Memory;
-  globals: WebAssembly.Global[];
+  stack?: WebAssembly.Global<"i32">;
   /** Adds a part that came later. */
   add(part: WebAssembly.Module): void;
   calls: Calls;

@@ -46,7 +46,8 @@ export function prepare(definition, name) {
     throw misuse(`a tool needs a \`name\`, got ${kindOf(adapted.name)}; those that have none go into a record: { get_weather: … }`);
   }
   const owner = `tool \`${adapted.name}\``;
-  if (/\p{Cc}/u.test(adapted.name) || adapted.name.length > MAX_NAME) throw misuse(`${owner.slice(0, 100)}: no provider accepts this name; letters, digits, \`_\` and \`-\` are safe, at most 64`);
+  // Control characters, written out: the first look at a class of Unicode takes a browser five milliseconds.
+  if (/[\0-\x1f\x7f-\x9f]/.test(adapted.name) || adapted.name.length > MAX_NAME) throw misuse(`${owner.slice(0, 100)}: no provider accepts this name; letters, digits, \`_\` and \`-\` are safe, at most 64`);
   if (adapted === named) checkTypos(owner, adapted);
   if (typeof adapted.execute !== "function") throw misuse(`${owner} needs an \`execute\` function, got ${kindOf(adapted.execute)}`);
   for (const [key, shape] of Object.entries(TOOL)) checkShape(key, adapted[key], shape, `${owner}: `);

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use anyhow::{Context, Result, bail};
+use wasm_encoder::DataSection;
 use wasm_encoder::reencode::{self, Reencode};
-use wasm_encoder::{ConstExpr, DataSection};
 use wasmparser::{
-    Data, DataKind, DefinedDataSymbol, KnownCustom, Linking, LinkingSectionReader, MemArg, Name,
+    ConstExpr, Data, DataKind, DefinedDataSymbol, KnownCustom, Linking, LinkingSectionReader, MemArg, Name,
     NameSectionReader, Naming, Operator, Parser, Payload, RelocationEntry, RelocationType, SymbolFlags,
     SymbolInfo,
 };
@@ -150,7 +150,11 @@ impl Homes {
             for run in runs(&homes, data.data, part) {
                 let address = start + u32::try_from(run.start)?;
                 let bytes = data.data.get(run).unwrap_or_default();
-                section.active(0, &ConstExpr::i32_const(address.cast_signed()), bytes.iter().copied());
+                section.active(
+                    0,
+                    &wasm_encoder::ConstExpr::i32_const(address.cast_signed()),
+                    bytes.iter().copied(),
+                );
             }
         }
         Ok(section)
@@ -334,9 +338,13 @@ fn symbols_of<'a>(linking: &LinkingSectionReader<'a>) -> Result<Vec<Option<Defin
 /// Where a segment stands in the memory.
 pub(crate) fn address_of(data: &Data<'_>) -> Result<u32> {
     let DataKind::Active { offset_expr, .. } = &data.kind else { bail!("a segment of data is passive") };
-    let mut operators = offset_expr.get_operators_reader();
-    let Operator::I32Const { value } = operators.read()? else {
-        bail!("the place of a segment of data is not a number")
+    number(offset_expr)
+}
+
+/// A constant that is a number.
+pub(crate) fn number(expression: &ConstExpr<'_>) -> Result<u32> {
+    let Operator::I32Const { value } = expression.get_operators_reader().read()? else {
+        bail!("a constant is not a number");
     };
     Ok(value.cast_unsigned())
 }

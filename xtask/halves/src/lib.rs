@@ -10,7 +10,8 @@
 //! - A call of a function in another part goes through the table; one of a function in the first part is a call of an import.
 //!   Until a part is instantiated, its places in the table are null, and such a call traps: the caller of this crate sees to
 //!   it that only what is there is run, or that nothing is lost if it traps.
-//! - All data stays in the first part: an address in the code does not say whose data is meant.
+//! - Constants stand in the part that uses them, if the linker said whose they are ([`Constants`]); all other data is in the
+//!   first part, for an address in the code does not say whose data is meant.
 //!
 //! A part need not come from a trace. What only certain exports reach ([`Module::only_reached_by`]), say all that records a
 //! run, is a set like any other: given to `split` after that of the first part, it becomes a part that is loaded by
@@ -30,5 +31,5 @@ mod trace;
 
 pub use constants::{Constants, Home};
 pub use read::Module;
-pub use split::FIRST;
+pub use split::{FIRST, STACK};
 pub use trace::ENTERED;

@@ -12,12 +12,15 @@ use wasm_encoder::{
 use wasmparser::{CompositeInnerType, ExternalKind, Operator};
 
 use crate::code::{Moved, Place, Same, Types, call, wrong};
-use crate::constants::{Constants, Home, Homes};
+use crate::constants::{Constants, Home, Homes, address_of, number};
 use crate::outline::Signature;
 use crate::read::{Module, imported_type};
 
 /// The name of the module from which all other parts import what the first one exports for them.
 pub const FIRST: &str = "0";
+
+/// The name under which the first part exports the end of the stack; see [`Module::check_stack`].
+pub const STACK: &str = "g0";
 
 /// A module in the making.
 pub(crate) struct Part {
@@ -60,6 +63,27 @@ impl Module<'_> {
             parts.push(self.part(&plan, part, &homes)?);
         }
         Ok(parts)
+    }
+
+    /// Checks what whoever undoes a call builds upon: the first global is the end of the stack, which is below all data and
+    /// grows down, and no other global changes.
+    ///
+    /// # Errors
+    /// If it is otherwise.
+    pub fn check_stack(&self) -> Result<()> {
+        let changing: Vec<bool> = self.globals.iter().map(|global| global.ty.mutable).collect();
+        let [true, others @ ..] = changing.as_slice() else {
+            bail!("the first global is not the end of the stack")
+        };
+        if others.contains(&true) {
+            bail!("the module has a global that changes beside the end of its stack");
+        }
+        let end = self.globals.first().map(|stack| number(&stack.init_expr)).transpose()?.unwrap_or_default();
+        let below = self.data.iter().map(address_of).collect::<Result<Vec<_>>>()?;
+        if end == 0 || below.iter().any(|address| *address < end) {
+            bail!("the stack is not below all data");
+        }
+        Ok(())
     }
 
     /// The functions that only these exports reach: a set for [`Module::split`], for what is loaded by whoever calls them. A

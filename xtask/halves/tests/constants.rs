@@ -1,6 +1,6 @@
 //! Constants go to the part that uses them: what the linker says, what it does not say, and what variables point to.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use module_halves::{Constants, Module};
 use wasm_encoder::{
     CodeSection, ConstExpr, CustomSection, DataSection, DataSymbolDefinition, Encode, Function,
-    FunctionSection, Instruction, LinkingSection, MemorySection, MemoryType, NameMap, NameSection, RefType,
-    SymbolTable, TableSection, TableType, TypeSection, ValType,
+    FunctionSection, GlobalSection, GlobalType, Instruction, LinkingSection, MemorySection, MemoryType,
+    NameMap, NameSection, RefType, SymbolTable, TableSection, TableType, TypeSection, ValType,
 };
 use wasmparser::{Operator, Parser, Payload};
 
@@ -180,6 +180,43 @@ fn whose_a_constant_is_that_several_use_is_asked() {
     let parts = Module::read(&wasm).unwrap().split(&sets, &constants, &choose).unwrap();
     assert_eq!(asked.into_inner(), [BTreeSet::from([0, 1]), BTreeSet::from([0, 2])]);
     assert_eq!(texts_of(&parts[1]), ["hello", "other"]);
+}
+
+/// What is said of a module with these globals, each of which changes or does not, and data at this address.
+fn stack(globals: &[(bool, i32)], address: i32) -> Result<(), String> {
+    let mut tables = TableSection::new();
+    let element_type = RefType::FUNCREF;
+    tables.table(TableType { element_type, minimum: 1, maximum: Some(1), table64: false, shared: false });
+    let mut memories = MemorySection::new();
+    memories.memory(MemoryType {
+        minimum: 1,
+        maximum: None,
+        memory64: false,
+        shared: false,
+        page_size_log2: None,
+    });
+    let mut section = GlobalSection::new();
+    for (mutable, value) in globals {
+        let kind = GlobalType { val_type: ValType::I32, mutable: *mutable, shared: false };
+        section.global(kind, &ConstExpr::i32_const(*value));
+    }
+    let mut data = DataSection::new();
+    data.active(0, &ConstExpr::i32_const(address), *b"hello");
+    let mut whole = wasm_encoder::Module::new();
+    whole.section(&tables).section(&memories).section(&section).section(&data);
+    let wasm = whole.finish();
+    Module::read(&wasm).unwrap().check_stack().map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_is_built_upon_the_stack_is_checked() {
+    assert_eq!(stack(&[(true, 1024), (false, 4096)], 1024), Ok(()));
+    let refused = |globals: &[(bool, i32)], address| stack(globals, address).unwrap_err();
+    assert_eq!(refused(&[], 1024), "the first global is not the end of the stack");
+    assert_eq!(refused(&[(false, 1024)], 1024), "the first global is not the end of the stack");
+    assert!(refused(&[(true, 1024), (true, 0)], 1024).contains("a global that changes beside"));
+    assert_eq!(refused(&[(true, 1024)], 1023), "the stack is not below all data");
+    assert_eq!(refused(&[(true, 0)], 1024), "the stack is not below all data");
 }
 
 #[test]

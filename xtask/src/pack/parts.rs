@@ -75,6 +75,7 @@ pub(super) fn split(
     let bytes = fs::read(&whole)?;
     let (module, traced) = trace(&bytes, facade, folder)?;
     let sets = sets(&module, &traced, parts)?;
+    module.check_stack()?;
     let constants =
         Constants::read(&fs::read(linked)?).context("the linker did not say where its data is used")?;
     let wires = Parts::of(parts)?.wires.len();

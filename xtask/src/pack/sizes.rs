@@ -18,6 +18,8 @@ pub struct Sizes {
     /// What a page with one wire, the largest, loads, script and wasm: until the first request leaves; until the first text
     /// can be read; afterwards, other wires included.
     stages: [(&'static str, [Size; 2]); 3],
+    /// Of what comes afterwards, what only other wires use.
+    others: Size,
     /// What only an agent loads whose host stores its steps; no part of the sum.
     apart: Size,
     budget: [usize; 2],
@@ -90,6 +92,7 @@ impl Built {
                 ("answer", [NOTHING, answer.with(reading)]),
                 ("afterwards", [later, requests.with(*rest).with(others)]),
             ],
+            others,
             apart,
             files,
             entry: entry.clone(),
@@ -122,6 +125,7 @@ impl Sizes {
             everything = everything.with(script).with(wasm);
         }
         text.push_str(&line("everything", everything));
+        text.push_str(&line("of it, for other wires", self.others));
         text.push_str(&line("apart, for durable runs", self.apart));
         text
     }
@@ -169,6 +173,7 @@ mod tests {
                 ("answer", [NOTHING, Size(20, 15, 10)]),
                 ("afterwards", [Size(3, 2, 1), Size(40, 35, 30)]),
             ],
+            others: NOTHING,
             apart: NOTHING,
             budget: [first, everything],
             modules: vec![("more.wasm".to_owned(), 5, 5)],
