@@ -1,4 +1,4 @@
-import type { Answer, AgentMessage, AgentRun, ErrorInfo, EventResponseInit, JsonSchema, JsonValue, ToolDecision, ToolDefinition, UserMessage } from "./index.js";
+import type { Agent, Answer, AgentMessage, AgentRun, ErrorInfo, EventResponseInit, JsonSchema, JsonValue, ToolDecision, ToolDefinition, UserMessage } from "./index.js";
 
 /**
  * The events of a run as AG-UI events (protocol 1.0; clients from 0.0.59 on read them): until the run ends, or until it waits for the
@@ -23,16 +23,27 @@ export function toAGUI(run: Pick<AgentRun, "toResponse">, options?: AGUIOptions)
 export function toAGUIResponse(run: Pick<AgentRun, "toResponse">, init?: AGUIResponseInit): Response;
 
 /**
- * Reads what an AG-UI client posts. Throws if it is something else.
+ * Reads what an AG-UI client posts. Throws if it is something else. With an `agent`, `decisions` has the results of the client's own
+ * tools, too.
  *
  * @example
  * const { threadId, prompt, decisions } = fromAGUI(await request.json());
  */
-export function fromAGUI(input: unknown): AGUIInput;
+export function fromAGUI(input: unknown, options?: AGUIInputOptions): AGUIInput;
+
+/**
+ * Options of `fromAGUI`. `agent`: the agent of the thread, or what gives it. What a client posts as the result of a tool counts only if
+ * this agent waits for it, and only for tools that `frontendTools` made: no client answers for a tool of yours.
+ *
+ * @example
+ * const input = fromAGUI(await request.json(), { agent });
+ * agent.resolveTools(input.decisions);
+ */
+export interface AGUIInputOptions { agent?: Pick<Agent, "tools" | "pendingApprovals"> | ((threadId: string) => Pick<Agent, "tools" | "pendingApprovals"> | undefined) | undefined }
 
 /**
  * The tools that the client runs, as tools of the agent. A call waits, as if for a person; its result is among the `decisions` of a
- * later input. They need an agent without `approveTool`.
+ * later input, if `fromAGUI` is given the agent. They need an agent without `approveTool`.
  *
  * @example
  * const input = fromAGUI(await request.json());
@@ -66,7 +77,7 @@ export interface AGUITool { name: string; description: string; parameters?: Json
 
 /**
  * What a client has posted. `prompt`: the messages of the user since the last answer. `decisions`: answers to interrupts, by the ids
- * of the questions, and results of the client's tools, by those of the calls. `answers`: what was allowed of a budget, and what a tool
+ * of the questions, and results of the client's tools, by those of the calls (with the option `agent`). `answers`: what was allowed of a budget, and what a tool
  * wanted to know, by the ids of the questions. `messages`: the conversation before; an agent that
  * stays on the server knows it already.
  *

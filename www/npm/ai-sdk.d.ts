@@ -30,6 +30,7 @@ export interface LanguageModelOptions {
   call?: { topK?: number; seed?: number; presencePenalty?: number; frequencyPenalty?: number };
   contextWindow?: number;
   price?: { input: number; output: number; cacheRead?: number; cacheWrite?: number };
+  limits?: { answer?: number };
   onWarning?(warning: unknown): void;
 }
 

@@ -38,6 +38,19 @@ test("what belongs to no call has its end too", async () => {
   await server.dispose();
 });
 
+test("a question that is taken back at once is shown to nobody", async () => {
+  let shown = 0;
+  const { made, here } = await serverOf(() => [bare("a")], () => said(""));
+  const server = await mcpTools(here, { onElicit: () => (shown++, "accept"), onError: () => {} });
+  const controller = new AbortController();
+  const asked = made.request({ method: "elicitation/create", params: FORM }, ElicitResultSchema, { signal: controller.signal });
+  controller.abort();
+  await assert.rejects(asked);
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(shown, 0);
+  await server.dispose();
+});
+
 test("an address that a person is shown is what it looks like", async () => {
   /** @type {string[]} */
   const shown = [];

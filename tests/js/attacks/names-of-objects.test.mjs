@@ -35,7 +35,7 @@ test("a checkpoint with such a type of part, or role, is refused as one", () => 
 
 test("whatever an AG-UI client posts is read, or refused as misuse", () => {
   const base = { threadId: "t", runId: "r", messages: [], tools: [], resume: [] };
-  const others = [null, 5, "x", {}, [], true, [null], "__proto__", { length: 3 }, { function: null }];
+  const others = [null, 5, "x", {}, [], true, [null], "__proto__", { length: 3 }, { function: null }, { toString: 1, valueOf: 1 }];
   /** @param {any} input */
   const read = (input) => {
     try {

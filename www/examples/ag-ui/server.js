@@ -26,7 +26,7 @@ const clerk = subagent({
 const threads = new Map();
 
 async function answer(request) {
-  const input = fromAGUI(await request.json());
+  const input = fromAGUI(await request.json(), { agent: (threadId) => threads.get(threadId)?.agent });
   const thread = threads.get(input.threadId) ?? { agent: new Agent({ model, tools: [clerk, ...frontendTools(input.tools)], messages: input.messages }) };
   threads.set(input.threadId, thread);
   const { agent } = thread;

@@ -2,27 +2,33 @@
 // Reads what an AG-UI client posts: the new messages, its answers to interrupts, the results of its own tools, the
 // conversation so far.
 
-import { kindOf, misuse, noUsage } from "../shared.js";
+import { checkNames, kindOf, misuse, noUsage } from "../shared.js";
 
 /** @import { AgentMessage, Answer, AssistantMessage, ToolDecision, ToolDefinition, ToolResultMessage, UserMessage } from "../index.js" */
-/** @import { AGUIInput, AGUITool } from "../ag-ui.js" */
+/** @import { AGUIInput, AGUIInputOptions, AGUITool } from "../ag-ui.js" */
 /** @typedef {AssistantMessage["content"][number]} AnswerBlock */
 /** A message as it is posted. @typedef {{ id?: unknown, role: string, content?: any, toolCalls?: any, toolCallId?: any, error?: any, encryptedValue?: any }} Posted */
 
 /** How much of each a client may post: more than any conversation has. */
 const LIMITS = { messages: 10_000, tools: 1_000, resume: 1_000 };
 
+/** What the tools of clients do when they are run here, which tells them from others. @type {WeakSet<Function>} */
+const ofClients = new WeakSet();
+
 /**
  * @param {any} input the body of the request, parsed
+ * @param {AGUIInputOptions} [options]
  * @returns {AGUIInput}
  */
-export function fromAGUI(input) {
+export function fromAGUI(input, options = {}) {
+  checkNames("fromAGUI: unknown option", options, ["agent"]);
   if (typeof input !== "object" || input === null || typeof input.json === "function") throw misuse(`fromAGUI takes the parsed body of a request: fromAGUI(await request.json()), got ${kindOf(input)}`);
   const { threadId, runId, protocolVersion, state = {}, context = [], forwardedProps } = input;
   const messages = /** @type {Posted[]} */ (listOf(input, "messages"));
   const tools = listOf(input, "tools").map(toolOf);
   const resume = listOf(input, "resume");
   for (const [name, id] of Object.entries({ threadId, runId })) if (typeof id !== "string") throw misuse(`\`${name}\` must be a text, got ${kindOf(id)}: it is no input of an AG-UI client`);
+  const agent = typeof options.agent === "function" ? options.agent(threadId) : options.agent;
   messages.forEach((message, i) => {
     if (typeof message?.role !== "string") throw misuse(`messages[${i}] has no role: it is no message of an AG-UI client`);
   });
@@ -31,7 +37,7 @@ export function fromAGUI(input) {
   return {
     threadId, runId, ...(typeof protocolVersion === "string" && { protocolVersion }),
     ...(prompt.length > 0 && { prompt }),
-    decisions: { ...resultsOf(messages, tools), ...Object.fromEntries(resume.filter((entry) => answerOf(entry).length === 0).map(decisionOf)) },
+    decisions: { ...(agent && resultsOf(messages, agent)), ...Object.fromEntries(resume.filter((entry) => answerOf(entry).length === 0).map(decisionOf)) },
     answers: Object.fromEntries(resume.flatMap(answerOf)),
     messages: historyOf(messages.slice(0, asked)), tools, state, context, forwardedProps,
   };
@@ -44,14 +50,13 @@ export function fromAGUI(input) {
 export function frontendTools(tools) {
   if (!Array.isArray(tools)) throw misuse(`frontendTools takes the tools of the client: frontendTools(fromAGUI(body).tools), got ${kindOf(tools)}`);
   tools.forEach(toolOf);
-  return tools.map(({ name, description, parameters }) => ({
-    name, description,
-    parameters: /** @type {ToolDefinition["parameters"]} */ (parameters ?? { type: "object" }),
-    requiresApproval: true,
-    execute() {
+  return tools.map(({ name, description, parameters }) => {
+    const execute = () => {
       throw new Error(`\`${name}\` runs in the client, and this call was not sent there`);
-    },
-  }));
+    };
+    ofClients.add(execute);
+    return { name, description, parameters: /** @type {ToolDefinition["parameters"]} */ (parameters ?? { type: "object" }), requiresApproval: true, execute };
+  });
 }
 
 /** @param {any} input @param {keyof typeof LIMITS} name @returns {any[]} */
@@ -66,7 +71,7 @@ function listOf(input, name) {
 function toolOf(tool, i) {
   if (typeof tool?.name !== "string") throw misuse(`tools[${i}] has no name: it is no tool of an AG-UI client`);
   const { name, description = "", parameters } = tool;
-  return { name, description: String(description), ...(typeof parameters === "object" && parameters !== null && { parameters }) };
+  return { name, description: wordOf(description), ...(typeof parameters === "object" && parameters !== null && { parameters }) };
 }
 
 /**
@@ -90,34 +95,34 @@ function decisionOf(entry, i) {
   return [interruptId, args === undefined ? "approve" : { action: "approve", arguments: args }];
 }
 
-/** The results of the client's own tools that came since the last answer. @param {Posted[]} messages @param {AGUITool[]} tools */
-function resultsOf(messages, tools) {
+/**
+ * The results of the client's own tools that came since the last answer: of calls that this agent waits for, of tools that were made by
+ * `frontendTools`. What a client says of its tools and its calls is no proof: it could answer for a tool of the host, which asks.
+ * @param {Posted[]} messages @param {NonNullable<Exclude<AGUIInputOptions["agent"], Function>>} agent
+ */
+function resultsOf(messages, agent) {
+  const theirs = new Set(agent.tools.flatMap(({ name, execute }) => (execute && ofClients.has(execute) ? [name] : [])));
+  const asked = new Set(agent.pendingApprovals.flatMap(({ callId, toolName, path }) => (theirs.has(toolName) && !path?.length ? [callId] : [])));
   const last = messages.findLastIndex(({ role }) => role === "assistant");
-  /** @type {Map<unknown, unknown>} */
-  const names = new Map(callsOf(messages[last]).map((/** @type {any} */ call) => [call?.id, call?.function?.name]));
-  /** @type {{ [callId: string]: ToolDecision }} */
-  const results = {};
-  for (const { role, toolCallId, content, error } of messages.slice(last + 1)) {
-    if (role !== "tool" || !tools.some(({ name }) => name === names.get(toolCallId))) continue;
-    results[String(toolCallId)] = { action: "result", content: textOf(content), ...(error && { isError: true }) };
-  }
-  return results;
+  /** @type {[string, ToolDecision][]} */
+  const results = messages.slice(last + 1).flatMap(({ role, toolCallId, content, error }) => (role === "tool" && asked.has(toolCallId) ? [[toolCallId, { action: "result", content: textOf(content), ...(error && { isError: true }) }]] : []));
+  return Object.fromEntries(results);
 }
 
 /** @param {Posted} message @returns {UserMessage} */
 function userMessage({ content }) {
-  const parts = Array.isArray(content) ? content : [{ type: "text", text: String(content ?? "") }];
+  const parts = Array.isArray(content) ? content : [{ type: "text", text: wordOf(content) }];
   return { role: "user", content: parts.flatMap(userBlock), timestamp: 0 };
 }
 
 /** @param {any} part @returns {UserMessage["content"]} */
 function userBlock(part) {
   const { type, text, source, mimeType, data, filename, metadata } = part ?? {};
-  if (type === "text") return [{ type: "text", text: String(text) }];
+  if (type === "text") return [{ type: "text", text: wordOf(text) }];
   // Before 1.0 everything but texts was `binary`, with its members in the part itself.
   const given = type === "binary" ? { type: data === undefined ? "url" : "data", value: data, mimeType } : (source ?? {});
-  if (given.type !== "data" || typeof given.value !== "string") throw misuse(`a part of kind \`${type}\` must come with its data in base64; files elsewhere are not fetched`);
-  const kind = String(given.mimeType ?? "");
+  if (given.type !== "data" || typeof given.value !== "string") throw misuse(`a part of kind \`${wordOf(type)}\` must come with its data in base64; files elsewhere are not fetched`);
+  const kind = wordOf(given.mimeType);
   const name = filename ?? metadata?.filename;
   if (kind.startsWith("image/")) return [{ type: "image", mimeType: kind, data: given.value }];
   return [{ type: "file", mimeType: kind || "application/octet-stream", data: given.value, ...(typeof name === "string" && { name }) }];
@@ -134,7 +139,7 @@ function historyOf(messages) {
   for (const message of messages) {
     const { role, content, toolCallId, error, encryptedValue } = message;
     if (role === "user") history.push(userMessage(message));
-    else if (role === "reasoning" && content) thoughts.push({ type: "thinking", thinking: String(content), ...(typeof encryptedValue === "string" && { signature: encryptedValue }) });
+    else if (role === "reasoning" && content) thoughts.push({ type: "thinking", thinking: textOf(content), ...(typeof encryptedValue === "string" && { signature: encryptedValue }) });
     else if (role === "assistant") {
       const calls = callsOf(message).map(callOf);
       for (const call of calls) names.set(call.callId, call.toolName);
@@ -143,7 +148,7 @@ function historyOf(messages) {
       thoughts = [];
       if (blocks.length === 0) continue;
       history.push({ role: "assistant", content: blocks, provider: "", model: "", usage: noUsage(), stopReason: calls.length > 0 ? "tool_use" : "stop", timestamp: 0 });
-    } else if (role === "tool") history.push(resultOf(String(toolCallId), names.get(String(toolCallId)) ?? "", textOf(content), Boolean(error)));
+    } else if (role === "tool") history.push(resultOf(wordOf(toolCallId), names.get(wordOf(toolCallId)) ?? "", textOf(content), Boolean(error)));
   }
   return history;
 }
@@ -155,7 +160,7 @@ const callsOf = (message) => (Array.isArray(message?.toolCalls) ? message.toolCa
 function callOf(call) {
   const { id, function: asked } = call ?? {};
   const { name = "", arguments: text = "{}" } = asked ?? {};
-  return { type: "tool_call", callId: String(id), toolName: String(name), arguments: argumentsOf(text) };
+  return { type: "tool_call", callId: wordOf(id), toolName: wordOf(name), arguments: argumentsOf(text) };
 }
 
 /** The model may have written something other than an object. @param {string} text */
@@ -173,6 +178,9 @@ const resultOf = (callId, toolName, text, isError) => ({ role: "tool_result", ca
 
 /** @param {unknown} content */
 function textOf(content) {
-  if (!Array.isArray(content)) return String(content ?? "");
-  return content.filter((part) => part?.type === "text").map(({ text }) => String(text)).join("");
+  if (!Array.isArray(content)) return wordOf(content);
+  return content.filter((part) => part?.type === "text").map(({ text }) => wordOf(text)).join("");
 }
+
+/** A text where the protocol has one: an object may not even be one as a word. @param {unknown} given */
+const wordOf = (given) => (typeof given === "object" ? "" : String(given ?? ""));

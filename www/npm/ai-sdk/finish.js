@@ -16,13 +16,15 @@ const BROKEN = /^(error|abort|network_error|unexpected_tool_call|too_many_tool_c
 
 /**
  * Why an answer stopped, or the error that it ended with.
- * @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean, isRefused: boolean, ending: { isWhole: boolean, word?: string } | undefined }} answer
+ * @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean, isRefused: boolean, hasOverlooked: boolean, ending: { isWhole: boolean, word?: string } | undefined }} answer
  * @returns {MessageStopReason | ErrorInfo}
  */
-export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, isRefused, ending }) {
+export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, isRefused, hasOverlooked, ending }) {
   // A word in v2, and later an object with the provider's own word in it.
-  const unified = typeof finishReason === "string" ? finishReason : finishReason?.unified;
+  const told = typeof finishReason === "string" ? finishReason : finishReason?.unified;
   const word = String(finishReason?.raw ?? ending?.word ?? "");
+  // A package that refused a chunk says `error` to the end, also if nothing was in the chunk.
+  const unified = told === "error" && hasOverlooked && ending?.isWhole && finishReason?.raw === undefined ? "other" : told;
   // A package also says `error` of a chunk that it could not read.
   const isUnnamed = ["other", "unknown", "error"].includes(unified) && ["", "error"].includes(word) && !ending?.word;
   if (unified === "interrupted" ? !ending?.isWhole : isUnnamed && (ending ? !ending.isWhole : isEmpty && unified !== "error")) {
@@ -44,7 +46,7 @@ function stopOf(unified, word) {
   if (/refus/i.test(word)) return "refusal";
   if (word === "pause_turn") return "pause";
   if (FILTERED.test(word)) return "content_filter";
-  if (/length|max_tokens|context_window/i.test(word)) return "length";
+  if (/length|max_(output_)?tokens|context_window/i.test(word)) return "length";
   return (Object.hasOwn(STOPS, unified) ? STOPS[unified] : undefined) ?? "stop";
 }
 

@@ -13,10 +13,12 @@ const VERSIONS = ["v2", "v3", "v4"];
 /** @param {LanguageModelLike} model @param {LanguageModelOptions} [options] @returns {Model} */
 export function fromLanguageModel(model, options = {}) {
   checkModel(model);
-  checkNames("fromLanguageModel: unknown option", options, ["providerOptions", "tools", "call", "contextWindow", "price", "onWarning"]);
-  const { providerOptions = {}, tools = {}, call = {}, contextWindow, price, onWarning } = options;
+  checkNames("fromLanguageModel: unknown option", options, ["providerOptions", "tools", "call", "contextWindow", "price", "limits", "onWarning"]);
+  const { providerOptions = {}, tools = {}, call = {}, contextWindow, price, limits, onWarning } = options;
   checkNames("fromLanguageModel: unknown option `call.", call, ["topK", "seed", "presencePenalty", "frequencyPenalty"]);
   if (contextWindow !== undefined && !(contextWindow > 0)) throw misuse(`fromLanguageModel: \`contextWindow\` must be a number of tokens, got ${shownOf(contextWindow)}`);
+  if (limits !== undefined) checkNames("fromLanguageModel: unknown option `limits.", limits, ["answer"]);
+  if (limits?.answer !== undefined && !(typeof limits.answer === "number" && limits.answer > 0)) throw misuse(`fromLanguageModel: \`limits.answer\` must be a number of bytes, got ${shownOf(limits.answer)}`);
   for (const [name, value] of Object.entries({ providerOptions, ...providerOptions })) {
     if (typeof value !== "object" || value === null) throw misuse(`fromLanguageModel: \`${name}\` must be an object with options of a provider, got ${kindOf(value)}`);
   }
@@ -32,7 +34,7 @@ export function fromLanguageModel(model, options = {}) {
     const { answer } = await import("./call.js");
     return answer(model, provider, options, request, signal);
   };
-  return withSetup({ provider, id: model.modelId, streamFn }, { ...(contextWindow !== undefined && { contextWindow }), ...(price && { price }), estimatesUsage: true });
+  return withSetup({ provider, id: model.modelId, streamFn }, { ...(contextWindow !== undefined && { contextWindow }), ...(price && { price }), ...(limits && { limits }), estimatesUsage: true });
 }
 
 /** @param {any} model */

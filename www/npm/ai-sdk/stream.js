@@ -41,6 +41,10 @@ export class AnswerReader {
     this.readsThoughts = false;
     /** What the chunks say of the end; `undefined` if there was none to look at. @type {ReturnType<typeof endIn>} */
     this.ending = undefined;
+    /** Whether a chunk was refused in which nothing was said. */
+    this.hasOverlooked = false;
+    /** The characters of text that were read, and those that came once more. */
+    this.words = { read: 0, repeated: 0 };
     /** Whether a chunk had a refusal in it that the package does not read. */
     this.isRefused = false;
     this.isOver = false;
@@ -82,7 +86,8 @@ export class AnswerReader {
       case "raw":
         return yield* this.#chunk(part.rawValue);
       case "error":
-        if (!isHarmless(part.error)) this.failed ??= { error: part.error };
+        if (isHarmless(part.error, this.words)) this.hasOverlooked = true;
+        else this.failed ??= { error: part.error };
         return;
       case "finish":
         return yield* this.#finish(part);
@@ -133,6 +138,7 @@ export class AnswerReader {
       return;
     }
     if (what === "delta" && delta) {
+      if (kind === "text") this.words.read += delta.length;
       yield* this.#open(block);
       yield { type: `${kind}_delta`, contentIndex: /** @type {number} */ (block.contentIndex), delta };
     }
@@ -213,7 +219,7 @@ export class AnswerReader {
       return yield await failure(this.failed.error);
     }
     for (const block of this.blocks.values()) if (!block.isOver) yield* this.#close(block);
-    const end = endOf(part, { hasCalls: this.hasCalls, isEmpty: this.count === 0, isRefused: this.isRefused, ending: this.ending });
+    const end = endOf(part, { hasCalls: this.hasCalls, isEmpty: this.count === 0, isRefused: this.isRefused, hasOverlooked: this.hasOverlooked, ending: this.ending });
     if (typeof end === "string") return yield { type: "done", stopReason: end, ...(usage && { usage }) };
     if (usage) yield { type: "usage", ...usage };
     yield { type: "error", error: end };

@@ -39,7 +39,10 @@ export function refusalIn(chunk) {
  */
 export function endIn(chunk) {
   const { type, choices, candidates, promptFeedback, usage } = chunk ?? {};
-  if (/^response\./.test(type)) return { isWhole: /^response\.(completed|incomplete|failed)$/.test(type) };
+  if (/^response\./.test(type)) {
+    const why = type === "response.failed" ? "error" : type === "response.incomplete" && chunk.response?.incomplete_details?.reason;
+    return { isWhole: /^response\.(completed|incomplete|failed)$/.test(type), ...(typeof why === "string" && { word: why }) };
+  }
   const word = choices?.[0]?.finish_reason || candidates?.[0]?.finishReason;
   if (word) return { isWhole: true, word: String(word) };
   if (promptFeedback?.blockReason) return { isWhole: true };
@@ -54,12 +57,19 @@ const DELTAS = ["text_delta", "thinking_delta", "signature_delta", "input_json_d
 const IS_VALIDATION = /* @__PURE__ */ Symbol.for("vercel.ai.error.AI_TypeValidationError");
 
 /**
- * Whether a package refused a chunk in which nothing was said: one of a kind that is new, or that only announces something.
- * @param {any} error
+ * Whether a package refused a chunk in which nothing was said: one of a kind that is new, that only announces something, or that
+ * repeats what was read.
+ * @param {any} error @param {{ read: number, repeated: number }} words how many characters of text were read, and how many were repeated
  */
-export function isHarmless(error) {
+export function isHarmless(error, words) {
   const value = error?.[IS_VALIDATION] && error.value;
   if (typeof value?.type !== "string") return false;
+  if (/^response\.output_item\.(added|done)$/.test(value.type) && value.item?.type === "message" && Array.isArray(value.item.content)) {
+    if (value.item.content.some((/** @type {any} */ part) => part?.type !== "output_text" || typeof part.text !== "string")) return false;
+    const { length } = value.item.content.map((/** @type {any} */ { text }) => text).join("");
+    words.repeated += value.type.endsWith("done") ? length : 0;
+    return value.type.endsWith("done") ? words.repeated <= words.read : length === 0;
+  }
   if (value.type === "content_block_delta") return !DELTAS.includes(value.delta?.type);
   return !CONTENT.test(value.type);
 }

@@ -11,6 +11,8 @@ const REJECTED = -1;
 
 /** @param {NonNullable<McpToolsOptions["onSample"]>} onSample @param {any} params @param {AbortSignal} signal */
 export async function sample(onSample, params, signal) {
+  // It was taken back while this was loaded.
+  if (signal.aborted) throw signal.reason;
   const answer = await until(signal, onSample(params, { signal }));
   if (answer === undefined || answer === null) throw Object.assign(new Error("the host does not answer this request"), { code: REJECTED });
   if (typeof answer === "string") return { role: "assistant", model: "unknown", stopReason: "endTurn", content: { type: "text", text: answer } };

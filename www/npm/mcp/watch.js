@@ -11,7 +11,7 @@ const MAX_OPEN = 16;
 /**
  * A request of the server that waits for its answer, with the calls that were in flight when it came: nothing in the
  * protocol says to which of them it belongs.
- * @typedef {{ id: Id, method: string, calls: Set<Call>, controller: AbortController }} OpenRequest
+ * @typedef {{ id: Id, method: string, calls: Set<Call>, controller: AbortController, isAnswering: boolean }} OpenRequest
  */
 /** A symbol is that of a request which did not come as a message of its own. @typedef {string | number | symbol} Id */
 /** @typedef {{ onListChanged(): void }} Listener */
@@ -29,6 +29,8 @@ export class Watch {
   isClosed = false;
   /** What was answered in place of its handler, whose own answer would come too late. @type {Set<Id>} */
   #abandoned = new Set();
+  /** What was taken back before its handler began: the SDK overlooks that for the id 0. @type {Set<Id>} */
+  #takenBack = new Set();
   /** @type {Set<Listener>} */
   #listeners = new Set();
   /** @type {any} */
@@ -93,6 +95,7 @@ export class Watch {
     for (const undo of this.#undo.splice(0)) undo();
     this.#transport = undefined;
     this.#abandoned.clear();
+    this.#takenBack.clear();
   }
 
   /** Takes note of a request of the server. Returns whether it was refused. @param {any} message */
@@ -109,8 +112,11 @@ export class Watch {
   /** @param {any} message */
   #hear(message) {
     if (message?.method === "notifications/cancelled") {
-      this.open.get(message.params?.requestId)?.controller.abort(new Error(message.params?.reason ?? "the server took its question back"));
-      this.close(message.params?.requestId);
+      const id = message.params?.requestId;
+      const request = this.open.get(id);
+      if (request && !request.isAnswering) this.#takenBack.add(id);
+      request?.controller.abort(new Error(message.params?.reason ?? "the server took its question back"));
+      this.close(id);
     }
     if (message?.method === "notifications/elicitation/complete") this.completions.get(message.params?.elicitationId)?.();
     if (message?.method === "notifications/tools/list_changed") for (const listener of [...this.#listeners]) listener.onListChanged();
@@ -118,7 +124,7 @@ export class Watch {
 
   /** The server waits for us: its calls are not silent meanwhile. @param {Id} id @param {string} method @returns {OpenRequest} */
   begin(id, method) {
-    const request = { id, method, calls: new Set(this.calls), controller: new AbortController() };
+    const request = { id, method, calls: new Set(this.calls), controller: new AbortController(), isAnswering: false };
     this.open.set(id, request);
     for (const call of request.calls) call.clock.stop();
     return request;
@@ -130,6 +136,8 @@ export class Watch {
    */
   async during(id, method, signal, answer) {
     const request = this.open.get(id ?? "") ?? this.begin(Symbol(method), method);
+    request.isAnswering = true;
+    if (id !== undefined && this.#takenBack.delete(id)) request.controller.abort(new Error("the server took its question back"));
     const onAbort = () => request.controller.abort(signal.reason);
     if (signal.aborted) onAbort();
     signal.addEventListener("abort", onAbort);

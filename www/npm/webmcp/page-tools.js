@@ -12,6 +12,8 @@ import { exposed, fromPages, modelContext } from "./context.js";
 
 /** The longest tool name that every provider accepts. */
 const MAX_NAME_LENGTH = 64;
+/** In characters: what every turn sends of a tool, beside its schema. */
+const MAX_DESCRIPTION = 16_384;
 /** More tools than this are no list for a model; the rest is left out, and told. */
 const MAX_TOOLS = 128;
 const OPTIONS = ["fromOrigins", "only", "prefix", "approval", "timeoutMs", "maxResultBytes", "onError"];
@@ -98,9 +100,10 @@ class PageTools extends ToolList {
     const known = new Map();
     /** @type {Set<string>} */
     const names = new Set();
-    const others = listed.filter((one) => !(one.window === globalThis.window && exposed.has(one.name)));
+    const others = listed.filter((one) => !(one?.window === globalThis.window && exposed.has(one?.name)));
     for (const registered of others) {
-      const shown = shownOf(registered);
+      const shown = this.#readable(registered);
+      if (!shown) continue;
       if (only && !(typeof only === "function" ? only(shown) : only.includes(shown.name))) continue;
       if (known.size >= MAX_TOOLS) {
         this.#report(new Error(`the page has more than ${MAX_TOOLS} tools; choose with \`only\``));
@@ -117,6 +120,16 @@ class PageTools extends ToolList {
     }
     this.#known = known;
     this.replace([...known.values()].flatMap(({ definition }) => definition ?? []), this.#report);
+  }
+
+  /** What a frame has registered, unless it is no tool. The others stay. @param {RegisteredTool} registered */
+  #readable(registered) {
+    try {
+      this.#windowOf(registered);
+      return shownOf(registered);
+    } catch (error) {
+      this.#report(new Error(`the page's tool \`${String(registered?.name).slice(0, 200)}\` is left out: ${textOf(error)}`, { cause: error }));
+    }
   }
 
   /** @param {RegisteredTool} registered */
@@ -176,10 +189,10 @@ class PageTools extends ToolList {
 }
 
 /** What hosts are shown: never the window, which cannot be cloned. @param {RegisteredTool} registered @returns {PageTool} */
-function shownOf({ name, title, description, inputSchema, annotations = {}, origin }) {
-  const { readOnlyHint, untrustedContentHint, consequentialHint } = annotations;
+function shownOf({ name, title, description, inputSchema, annotations, origin }) {
+  const { readOnlyHint, untrustedContentHint, consequentialHint } = annotations ?? {};
   return {
-    name, description, origin, ...(title && { title }),
+    name, description: description.length > MAX_DESCRIPTION ? `${description.slice(0, MAX_DESCRIPTION)}\n[cut]` : description, origin, ...(title && { title }),
     ...(inputSchema !== undefined && inputSchema !== "" && { inputSchema: typeof inputSchema === "string" ? JSON.parse(inputSchema) : JSON.parse(JSON.stringify(inputSchema)) }),
     annotations: { ...(readOnlyHint && { readOnlyHint }), ...(untrustedContentHint && { untrustedContentHint }), ...(consequentialHint && { consequentialHint }) },
   };
