@@ -140,14 +140,17 @@ test("what must not be fetched, or cannot be, ends the turn with the reason", as
 test("what a redirect of a public address may lead to is looked at as well", async () => {
   const { fetch } = globalThis;
   const leads = { "https://a.example/x": "https://b.example/x", "https://a.example/y": "http://localhost/x", "https://a.example/z": "https://192.168.1.1/x" };
+  const inward = ["localhost.", "app.localhost.", "100.64.0.1", "100.127.255.254", "192.0.0.1", "198.18.0.1", "[64:ff9b::a00:1]", "[::ffff:10.0.0.1]", "10.0.0.1.", "0x0a.1", "[fd00::1]", "0"];
+  inward.forEach((host, i) => Object.assign(leads, { [`https://a.example/in${i}`]: `https://${host}/x` }));
+  Object.assign(leads, { "https://a.example/out": "https://100.128.0.1/x" });
   try {
     globalThis.fetch = /** @type {any} */ (async (/** @type {URL} */ url) => {
       const location = leads[/** @type {keyof typeof leads} */ (String(url))];
       return location ? new Response(null, { status: 302, headers: { location } }) : new Response(PNG, { headers: { "content-type": "image/png" } });
     });
     const elsewhere = (/** @type {string} */ path) => bodies(ollama, [[{ type: "image", url: `https://a.example/${path}` }]]);
-    assert.equal((await elsewhere("x")).sent[0].messages[0].content[0].image_url.url, dataUrl);
-    for (const path of ["y", "z"]) assert.match(String((await elsewhere(path)).errors[0]), /is an address of a private network; it is not followed there/);
+    for (const path of ["x", "out"]) assert.equal((await elsewhere(path)).sent[0].messages[0].content[0].image_url.url, dataUrl);
+    for (const path of ["y", "z", ...inward.map((_, i) => `in${i}`)]) assert.match(String((await elsewhere(path)).errors[0]), /is an address of a private network; it is not followed there/);
   } finally {
     globalThis.fetch = fetch;
   }

@@ -1,6 +1,7 @@
 // @ts-check
 // What only a whole engine asks for, as one file; see boundary/rest.js.
 
+export { withoutSecrets } from "./agent/without-secrets.js";
 export { REST_EFFECTS as EFFECTS } from "./effects/rest-effects.js";
 export { networkError } from "./effects/network-error.js";
 export { readRefusal } from "./effects/refusal.js";

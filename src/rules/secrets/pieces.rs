@@ -28,9 +28,9 @@ type Block = (u32, u8);
 pub struct Pieces {
     /// Each with how much of it was passed on.
     tails: Vec<(Block, String, usize)>,
-    /// The same of the last piece if it is a single letter, which was passed on: many words end like that, and most
-    /// often the next piece shows that it was nothing.
-    letter: Option<(Block, u8)>,
+    /// The last byte that was passed on, and its block. It may begin a secret: most often the next one shows that it does
+    /// not.
+    last: (Block, u8),
 }
 
 impl Pieces {
@@ -38,28 +38,30 @@ impl Pieces {
     #[inline]
     pub fn piece(&mut self, secrets: &Secrets, block: Block, piece: &mut String) {
         let bytes = piece.as_bytes();
-        let (Some(&first), Some(&last)) = (bytes.first(), bytes.last()) else { return };
-        if let Some((of, letter)) = self.letter.take()
-            && (of != block || secrets.is_pair(letter, first))
-        {
-            self.tails.push((of, char::from(letter).into(), 1));
+        let Some(&last) = bytes.last() else { return };
+        let before = if self.last.0 == block { self.last.1 } else { 0 };
+        let is_done = self.last.0 == block && self.tails.is_empty() && !is_mark(last);
+        if is_done && !secrets.may_begin(before, bytes) {
+            self.last.1 = last;
+        } else {
+            self.look(secrets, block, piece);
         }
-        if self.tails.is_empty() {
-            match secrets.next(bytes, 0) {
-                None => return,
-                Some(at) if at + 1 == bytes.len() && last.is_ascii() && !is_mark(last) => {
-                    self.letter = Some((block, last));
-                    return;
-                }
-                Some(_) => {}
-            }
+    }
+
+    #[inline(never)]
+    fn look(&mut self, secrets: &Secrets, block: Block, piece: &mut String) {
+        let (of, last) = std::mem::replace(&mut self.last, (block, 0));
+        if secrets.begins(last) {
+            self.tails.push((of, char::from(last).into(), 1));
         }
         *piece = self.advance(secrets, block, std::mem::take(piece), Mode::Piece);
     }
 
     /// Returns what was held back of a block that ends.
     pub fn end(&mut self, secrets: &Secrets, block: Block) -> String {
-        self.letter = self.letter.filter(|(of, _)| *of != block);
+        if self.last.0 == block {
+            self.last.1 = 0;
+        }
         if self.tails.is_empty() {
             String::new()
         } else {
@@ -75,7 +77,7 @@ impl Pieces {
     /// Forgets what was held back: the answer begins again.
     pub fn clear(&mut self) {
         self.tails.clear();
-        self.letter = None;
+        self.last.1 = 0;
     }
 
     #[inline(never)]
@@ -135,7 +137,7 @@ impl Secrets {
                     text.len()
                 }
                 _ => {
-                    from = start + 1;
+                    from = start + self.skip(text.as_bytes().get(start..).unwrap_or_default());
                     continue;
                 }
             };

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, openai, readRun, testTool } from "../kit.mjs";
+import { Agent, openai, readRun, subagent, testTool } from "../kit.mjs";
 import { ready, recordNow } from "../../../pkg/tape.js";
 
 await ready();
@@ -60,4 +60,87 @@ test("the rest of a result stays as it was", async () => {
   const { messages } = await told(() => `HOME=/root\nOPENAI_API_KEY=${KEY}\nLANG=C`);
   const [result] = messages.filter((/** @type {any} */ { role }) => role === "tool_result");
   assert.equal(result.content[0].text, "HOME=/root\nOPENAI_API_KEY=[key]\nLANG=C");
+});
+
+/** A model that calls these tools, one after the other, and then says "ok". @param {string} apiKey @param {...string} names */
+function caller(apiKey, ...names) {
+  let calls = 0;
+  const fetch = async () => {
+    const name = names[calls++];
+    return name ? stream(choice({ role: "assistant", tool_calls: [{ index: 0, id: `c${calls}`, type: "function", function: { name, arguments: '{"prompt":"x"}' } }] }), choice({}, "tool_calls")) : stream(choice({ content: "ok" }), choice({}, "stop"));
+  };
+  return openai("m", { apiKey, fetch });
+}
+
+const OTHER = "sk-other-Zz9yXw8vUt7sRq6p";
+const THIRD = "sk-third-Mn5bVc4xZl3kJh2g";
+
+/** Everything that is told of a run. @param {any} agent */
+async function allOf(agent) {
+  const { events, result } = await readRun(agent.prompt("Go"));
+  assert.equal(result.stopReason, "completed", result.error?.message);
+  return JSON.stringify([events, result, agent.messages, agent.checkpoint()]);
+}
+
+/** @param {string} text @param {string[]} keys */
+function assertNone(text, ...keys) {
+  for (const key of keys) assert.ok(!text.includes(key.slice(6, -3)), `${key}: ${text.slice(Math.max(0, text.indexOf(key) - 200), text.indexOf(key) + 50)}`);
+  assert.match(text, /\[key\]/);
+}
+
+test("the keys of all its models are hidden: of the one before a fallback, of one that was not asked yet, in headers and addresses", async () => {
+  const show = testTool("env", () => [KEY, OTHER, THIRD].join("\n"));
+  const broken = openai("a", { apiKey: OTHER, fetch: async () => new Response("{}", { status: 500 }) });
+  assertNone(await allOf(new Agent({ model: broken, fallback: [caller(KEY, "env")], retry: { maxAttempts: 1 }, tools: [show] })), KEY, OTHER);
+  const unused = openai("b", { baseUrl: `https://x.example/v1?key=${OTHER}`, headers: { "x-api-key": THIRD } });
+  assertNone(await allOf(new Agent({ model: caller(KEY, "env"), fallback: [unused], tools: [show] })), KEY, OTHER, THIRD);
+});
+
+test("a key that one turn used is hidden in the next, which has another model", async () => {
+  const [first, second] = [caller(OTHER, "look"), caller(KEY, "env")];
+  const tools = [testTool("look", () => "nothing"), testTool("env", () => `${KEY} ${OTHER}`)];
+  const text = await allOf(new Agent({ model: first, prepareTurn: ({ turnIndex }) => ({ model: turnIndex === 0 ? first : second }), tools }));
+  assertNone(text, KEY, OTHER);
+  // Of keys that a function gives, too.
+  let asked = 0;
+  const given = new Agent({ model: openai("m", { fetch: setFetch(["look", "env"]) }), getApiKey: () => (asked++ ? KEY : OTHER), tools });
+  assertNone(await allOf(given), KEY, OTHER);
+});
+
+/** @param {string[]} names */
+function setFetch(names) {
+  let calls = 0;
+  return async () => {
+    const name = names[calls++];
+    return name ? stream(choice({ tool_calls: [{ index: 0, id: `c${calls}`, type: "function", function: { name, arguments: "{}" } }] }), choice({}, "tool_calls")) : stream(choice({ content: "ok" }), choice({}, "stop"));
+  };
+}
+
+test("an agent inside a call shows no key of the one around it, nor the other way round", async () => {
+  const show = testTool("env", () => `${KEY} ${OTHER}`);
+  const child = () => new Agent({ model: caller(OTHER, "env"), tools: [show] });
+  const kid = subagent({ name: "kid", description: "helps", agent: child });
+  assertNone(await allOf(new Agent({ model: caller(KEY, "kid"), tools: [kid] })), KEY, OTHER);
+  assertNone(await allOf(new Agent({ model: caller(KEY, "kid", "env"), tools: [kid, show] })), KEY, OTHER);
+});
+
+test("what a tool asks a person has no key in it", async () => {
+  const asks = testTool("env", (/** @type {any} */ _, /** @type {any} */ { ask }) => ask({ message: `use ${KEY}?`, schema: { type: "object", properties: { key: { type: "string", description: KEY } } } }).then(() => "asked"));
+  const agent = new Agent({ model: caller(KEY, "env"), tools: [asks] });
+  /** @type {string[]} */
+  const told = [];
+  for await (const event of agent.prompt("Go")) {
+    told.push(JSON.stringify([event, agent.pendingQuestions, agent.checkpoint()]));
+    for (const { id } of agent.pendingQuestions) agent.resolve(id, { action: "decline" });
+  }
+  assertNone(told.join("\n"), KEY);
+});
+
+test("a guess is not answered: what only begins like the key stays as it is", async () => {
+  // Whoever lets a model call a tool that repeats what it is given could else find the key letter by letter.
+  const key = "sk-proj-Ab3dEf6hIj9kLm2nOp5q";
+  for (let length = 6; length < key.length / 2; length++) {
+    const agent = new Agent({ model: caller(key, "env"), tools: [testTool("env", () => `x ${key.slice(0, length)}`)] });
+    assert.ok((await allOf(agent)).includes(`x ${key.slice(0, length)}"`), `${length} letters`);
+  }
 });

@@ -25,10 +25,9 @@ export class Thrown {
 
   /**
    * Finds the object that was thrown, by comparing messages.
-   * @param {ErrorInfo} info @param {unknown} reason why the run was aborted, if it was
+   * @param {ErrorInfo} info
    */
-  causeOf({ code, message }, reason) {
-    if (code === "aborted") return reason;
+  causeOf({ message }) {
     // If the message contained the API key, it was replaced.
     const parts = message.split("[key]");
     return this.errors.findLast((error) => {

@@ -5,8 +5,8 @@
 import { AgentError, kindOf, misuse, textOf } from "../shared.js";
 import { blocksOf } from "./bytes.js";
 import { MISSING } from "./gaps.js";
+import { rest } from "./rest.js";
 import { needStack } from "./stack.js";
-import { withoutSecrets } from "../agent/without-secrets.js";
 
 /** @import { AgentEvent, ErrorInfo, JsonValue } from "../index.js" */
 /** @import { Engine } from "./engine.js" */
@@ -186,8 +186,7 @@ export class EngineRun {
     if (this.#waits(() => this.reject(slot, error, isKey))) return;
     if (!this.slots.delete(slot)) return;
     this.run.children?.end(slot);
-    if (isKey) this.#note(slot, error);
-    else this.run.core.thrown.note(error);
+    this.run.core.thrown.note(isKey ? this.shown(error, true) : error);
     this.#post((glue) => glue.reject(this.handle, slot, textOf(error)));
   }
 
@@ -198,18 +197,19 @@ export class EngineRun {
   fail(slot, error, info) {
     if (this.#waits(() => this.fail(slot, error, info))) return;
     if (!this.slots.delete(slot)) return;
-    this.#note(slot, error);
+    this.run.core.thrown.note(error);
     this.#post((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
   }
 
-  /** Keeps what was thrown, as the cause of an error; secrets of the call are masked in it. @param {number} slot @param {unknown} error */
-  #note(slot, error) {
-    if (this.isGone) return;
-    this.run.core.thrown.note(withoutSecrets(error, (text) => {
+  /** What was thrown, with the secrets masked in it. @param {unknown} error @param {boolean} [isKey] whether it was thrown instead of a key @returns {unknown} */
+  shown(error, isKey = false) {
+    // Without what searches it, nobody knows what it holds.
+    if (this.isGone || !rest) return;
+    return rest.withoutSecrets(error, (text) => {
       let masked = "[key]";
-      this.engine.tell((glue) => void (masked = glue.without_secrets(this.handle, slot, text)));
+      this.engine.tell((glue) => void (masked = glue.without_secrets(this.handle, text, isKey)));
       return masked;
-    }));
+    });
   }
 
   // ---- tools

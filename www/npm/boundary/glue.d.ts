@@ -126,7 +126,7 @@ export interface Calls {
    * Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
    * this run (see `turn_options` in `settings.rs`), its `metadata`, and whether the end of an answer waits (`gated`; see
    * `gate.rs`). `around` is the run inside a tool of which this one is,
-   * or 0: the budgets of that one are also those of this one.
+   * or 0: its budgets and the secrets that no tool shows are also those of this one.
    */
   run_new(agent: number, prompts: string, run_id: string, session_id: string, options: string, around: number, now: number): number;
   
@@ -177,9 +177,9 @@ export interface Calls {
   update(handle: number, slot: number, update: string): void;
   
   /**
-   * Returns a text that the host threw in a model call or instead of a key, with its secrets masked.
+   * Returns a text that the host threw, with its secrets masked. `is_key`: it was thrown instead of a key.
    */
-  without_secrets(handle: number, slot: number, text: string): string;
+  without_secrets(handle: number, text: string, is_key: boolean): string;
 }
 
 /** One instance. Where its stack ends is there only if it was made of parts. */

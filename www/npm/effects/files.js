@@ -12,10 +12,10 @@
 const MAX_REDIRECTS = 5;
 
 /** Addresses of this machine. @param {URL} address */
-export const isLocal = ({ hostname }) => /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+export const isLocal = ({ hostname }) => /^((.*\.)?localhost\.?|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
 /** Addresses of networks that nobody outside sees. */
-const PRIVATE = /^(10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|0\.|\[(::|f[cde]))/;
+const PRIVATE = /^(10\.|192\.(0\.0|168)\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|198\.1[89]\.|0\.|\[(::|f[cde]|64:ff9b:))/;
 
 /**
  * @param {URL} address

@@ -36,13 +36,16 @@ export class Secrets {
     return message === info.message && isSafe ? error : new AgentError({ ...info, message }, isSafe ? error.cause : undefined);
   }
 
-  /** Whether nothing that an error says, or its causes say, is hidden. @param {unknown} thrown @param {number} depth @returns {boolean} */
+  /**
+   * Whether nothing that an error says, or its causes say, is hidden. Headers, addresses, requests and instances of classes have
+   * what they show behind accessors: they are not looked into, and count as unsafe. @param {unknown} thrown @param {number} depth @returns {boolean}
+   */
   #isSafe(thrown, depth) {
     if (this.known.size === 0) return true;
-    if (typeof thrown !== "object" || thrown === null) return this.#hide(String(thrown)) === String(thrown);
-    if (depth > 4) return false;
+    if ((typeof thrown !== "object" && typeof thrown !== "function") || thrown === null) return this.#hide(String(thrown)) === String(thrown);
     try {
-      return Reflect.ownKeys(thrown).every((key) => this.#isSafe(Reflect.get(thrown, key), depth + 1));
+      if (depth > 4 || !(Array.isArray(thrown) || thrown instanceof Error || isPlain(thrown))) return false;
+      return Reflect.ownKeys(thrown).every((key) => this.#isSafe(key, depth + 1) && this.#isSafe(Reflect.get(thrown, key), depth + 1));
     } catch {
       return false;
     }
@@ -53,8 +56,10 @@ export class Secrets {
     let hidden = text;
     // The longest first: it may begin with a shorter one.
     const secrets = [...this.known].sort((a, b) => b.length - a.length);
-    for (const secret of secrets) for (const form of [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1), base64(secret)]) hidden = replaced(hidden, form);
-    return hidden;
+    for (const secret of secrets) for (const form of [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1), ...base64(secret)]) hidden = replaced(hidden, form);
+    // Of what is escaped letter by letter nobody can tell where it begins.
+    const said = bare(hidden);
+    return said !== hidden && secrets.some((secret) => said.toLowerCase().includes(secret.toLowerCase())) ? HIDDEN : hidden;
   }
 }
 
@@ -64,11 +69,22 @@ function replaced(text, secret) {
   return text.replace(new RegExp(pattern, "gi"), HIDDEN);
 }
 
-/** @param {string} text */
+/** The letters of a text in base64, wherever it stands in what was encoded; but for those that hold bits of something else. @param {string} text @returns {string[]} */
 function base64(text) {
   try {
-    return btoa(text).replace(/=+$/, "");
+    return ["", " ", "  "].map((before, i) => btoa(before + text).slice([0, 2, 3][i]).replace(/.?=+$/, ""));
   } catch {
-    return text;
+    return [];
   }
 }
+
+/** A text without escapes of JSON, of addresses and of HTML. @param {string} text */
+function bare(text) {
+  return text.replace(/%([0-9a-f]{2})|\\+u([0-9a-f]{4})|&(?:amp;)?#x([0-9a-f]{1,4});|&(?:amp;)?#(\d{1,5});/gi, (_, ...codes) => {
+    const [percent, json, hex, decimal] = codes;
+    return String.fromCharCode(decimal ? Number(decimal) : parseInt(percent ?? json ?? hex, 16));
+  });
+}
+
+/** @param {object} value */
+const isPlain = (value) => [null, Object.prototype].includes(Object.getPrototypeOf(value));

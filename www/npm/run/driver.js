@@ -322,9 +322,9 @@ export class Driver {
 
   /** The end was announced. @param {string} output the structured answer, or an empty text */
   finish(output) {
-    const { core, abortion } = this;
+    const { core, abortion, engineRun } = this;
     const end = /** @type {AgentEnd} */ (this.end);
-    const error = end.error && new AgentError(end.error, core.thrown.causeOf(end.error, abortion.reason));
+    const error = end.error && new AgentError(end.error, end.error.code === "aborted" ? abortion.reason : engineRun.shown(core.thrown.causeOf(end.error)));
     this.#close(resultOf(end, { text: output, output: output && core.settings.output.valueOf(output), error }));
   }
 

@@ -22,9 +22,11 @@ use turnwheel::tool::{Ask, ChildEvent, Updates};
 use turnwheel::wires::{Decoder, Wire};
 
 use crate::gate::Gate;
+use crate::known::Known;
 use crate::outbox::Outbox;
 use crate::protocol::DeltaKind;
 use crate::room;
+use crate::settings::Models;
 
 /// Identifies a slot. Never reused within a run.
 pub(super) type SlotId = u32;
@@ -41,8 +43,9 @@ pub(super) struct Bridge {
     gated: bool,
     /// Whether what is asked now is asked for a summary.
     sums: Cell<bool>,
-    /// Those of the last model call.
-    secrets: RefCell<Rc<Secrets>>,
+    /// What tools must not show.
+    pub(super) known: Rc<Known>,
+    models: Rc<Models>,
     /// The history as JavaScript knows it.
     pub(super) mirror: RefCell<Vec<AgentMessage>>,
 }
@@ -169,7 +172,7 @@ fn events(effect: HostEffect, mut incoming: Incoming, call: ModelCall) -> EventS
     let bridge = current();
     incoming.secrets = call.secrets();
     if let Some(bridge) = &bridge {
-        bridge.secrets.replace(incoming.secrets.clone());
+        bridge.known.add(&incoming.secrets);
     }
     let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
     let is_gated = bridge.as_ref().is_some_and(|bridge| bridge.gated);
@@ -178,12 +181,19 @@ fn events(effect: HostEffect, mut incoming: Incoming, call: ModelCall) -> EventS
 }
 
 impl Bridge {
-    pub(super) fn new(history: Vec<AgentMessage>, session: SessionState, gated: bool) -> Self {
+    pub(super) fn new(
+        history: Vec<AgentMessage>,
+        session: SessionState,
+        gated: bool,
+        known: Rc<Known>,
+        models: Rc<Models>,
+    ) -> Self {
         Bridge {
             session,
             gated,
             sums: Cell::default(),
-            secrets: RefCell::default(),
+            known,
+            models,
             slots: RefCell::default(),
             next: Cell::new(1),
             outgoing: RefCell::default(),
@@ -269,15 +279,27 @@ impl Bridge {
 
     pub(super) fn update(&self, slot: SlotId, mut update: String) {
         if let Some(updates) = self.updates(slot) {
-            self.secrets.borrow().mask_whole(&mut update);
+            self.known.mask(&self.models, &mut update);
             updates.send(RawJson::parse(&update).unwrap_or_else(|_| RawJson::string(&update)));
         }
     }
 
-    /// Masks in what a tool returns the secrets of the last model call: a tool may read the environment, or a file with a key.
+    /// Masks the secrets of the agent in what a tool says.
     pub(super) fn mask_result(&self, slot: SlotId, result: &mut String) {
         if self.updates(slot).is_some() {
-            self.secrets.borrow().mask_whole(result);
+            self.known.mask(&self.models, result);
+        }
+    }
+
+    /// Masks the secrets of the agent in what a rule of the host throws.
+    pub(super) fn mask_rule(&self, text: &mut String) {
+        self.known.mask(&self.models, text);
+    }
+
+    /// Masks the secrets of the agent in what a function of the host throws. What a model call throws is masked on its way.
+    pub(super) fn mask_failure(&self, slot: SlotId, reason: &mut String) {
+        if let Some(Slot { kind: SlotKind::Once { .. }, .. }) = self.slots.borrow().get(&slot) {
+            self.known.mask(&self.models, reason);
         }
     }
 
@@ -288,9 +310,9 @@ impl Bridge {
         }
     }
 
-    pub(super) fn subagent_event(&self, slot: SlotId, path: &str, event: &str, flags: u32) {
-        if let (Some(updates), Ok(event)) = (self.updates(slot), RawJson::parse(event)) {
-            updates.event(child_event(path, event, flags));
+    pub(super) fn subagent_event(&self, slot: SlotId, event: ChildEvent) {
+        if let Some(updates) = self.updates(slot) {
+            updates.event(event);
         }
     }
 
@@ -383,15 +405,9 @@ impl Bridge {
         });
     }
 
-    /// Returns a text that the host threw at a slot, without the secrets that the slot knows. What is thrown instead of
-    /// a key may speak of one that nobody knows.
-    pub(super) fn masked(&self, slot: SlotId, text: &str) -> String {
-        match self.slots.borrow().get(&slot) {
-            Some(Slot { kind: SlotKind::Stream(incoming), .. }) => {
-                incoming.secrets.masked(text).unwrap_or_else(|| text.to_owned())
-            }
-            _ => Secrets::default().mask_words(text),
-        }
+    /// Masks a text of an error that the host threw. What is thrown instead of a key may speak of one that nobody knows.
+    pub(super) fn masked(&self, text: String, is_key: bool) -> String {
+        if is_key { Secrets::default().mask_words(&text) } else { self.known.masked(&self.models, text) }
     }
 
     pub(super) fn take_body(&self, slot: SlotId) -> Vec<u8> {
@@ -402,20 +418,6 @@ impl Bridge {
             _ => Vec::new(),
         }
     }
-}
-
-/// An event of a sub-agent. Flag 1: its questions are not those of the agent around it. Flag 2: it counts what it uses in the
-/// budgets of that agent itself.
-pub(super) fn child_event(path: &str, event: RawJson, flags: u32) -> ChildEvent {
-    let (keeps_questions, shares_budget) = (flags & 1 != 0, flags & 2 != 0);
-    ChildEvent { path: read_path(path), event, keeps_questions, shares_budget }
-}
-
-/// Reads the path of a sub-agent: a list of call ids as JSON, or nothing.
-fn read_path(path: &str) -> Vec<String> {
-    let path = Value::parse(path).unwrap_or_default();
-    let path = path.as_array().unwrap_or_default().iter();
-    path.filter_map(|call_id| call_id.as_str().map(str::to_owned)).collect()
 }
 
 /// The future answer of an effect.

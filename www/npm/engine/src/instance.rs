@@ -17,6 +17,7 @@ use turnwheel::json::{FromJson, ToJson, Value};
 use turnwheel::message::AgentMessage;
 
 use crate::bridge::Bridge;
+use crate::known::Known;
 use crate::outbox::{Outbox, Sent};
 use crate::rules::{Cached, Host};
 use crate::settings::Models;
@@ -34,6 +35,7 @@ pub(crate) struct AgentEntry {
     pub(crate) host: Host,
     pub(crate) cached: Cached,
     pub(crate) models: Rc<Models>,
+    pub(crate) known: Rc<Known>,
     /// The fate of posted messages by receipt number, until JavaScript has been told.
     pub(crate) settled: Rc<RefCell<Vec<(u32, Receipt)>>>,
 }

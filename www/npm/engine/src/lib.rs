@@ -14,6 +14,7 @@ mod exports;
 mod gate;
 mod http;
 mod instance;
+mod known;
 mod outbox;
 mod ports;
 mod protocol;

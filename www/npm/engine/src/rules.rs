@@ -68,7 +68,9 @@ pub(super) fn call(host: &Host, name: RuleName, input: &str) -> Result<Value, St
 }
 
 fn text_of(thrown: JsValue) -> String {
-    thrown.as_string().unwrap_or_default()
+    let mut text = thrown.as_string().unwrap_or_default();
+    bridge::current().iter().for_each(|bridge| bridge.mask_rule(&mut text));
+    text
 }
 
 /// Installs the rules that the host has; `has` is the list of their names.

@@ -29,8 +29,8 @@ use crate::protocol::{HookStage, OptionFunction, OptionPart};
 
 use super::rules::{self, Cached, Host, ToolsVersion};
 
-/// Models, each with the settings it was made from.
-pub(super) type Models = RefCell<Vec<(String, Model)>>;
+/// Models, each with the settings it was made from, and whether its secrets are known (see `known.rs`).
+pub(super) type Models = RefCell<Vec<(String, Model, Cell<bool>)>>;
 
 /// Builds the configuration. `settings.has` names the functions of the host. A model among the `known`
 /// ones is reused, with what it has encoded.
@@ -46,11 +46,11 @@ pub(super) fn config(
     let mut models = Vec::new();
     for entry in settings.list_at("models") {
         let json = entry.to_json();
-        let model = match before.iter().find(|(known, _)| *known == json) {
-            Some((_, model)) => model.clone(),
+        let model = match before.iter().find(|(known, ..)| *known == json) {
+            Some((_, model, _)) => model.clone(),
             None => model(entry)?,
         };
-        known.borrow_mut().push((json, model.clone()));
+        known.borrow_mut().push((json, model.clone(), Cell::default()));
         models.push(model);
     }
     let Some(first) = models.first().cloned() else {
@@ -83,12 +83,13 @@ pub(super) fn turn_options(value: &Value, known: &Models) -> Result<TurnOptions,
     let mut options = TurnOptions::from_json(value).map_err(misuse)?;
     if let Some(entry) = value.get("model") {
         let json = entry.to_json();
-        let made = known.borrow().iter().find(|(known, _)| *known == json).map(|(_, model)| model.clone());
+        let made =
+            known.borrow().iter().find(|(known, ..)| *known == json).map(|(_, model, _)| model.clone());
         let made = match made {
             Some(model) => model,
             None => {
                 let model = model(entry)?;
-                known.borrow_mut().push((json, model.clone()));
+                known.borrow_mut().push((json, model.clone(), Cell::default()));
                 model
             }
         };

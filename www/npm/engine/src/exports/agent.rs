@@ -24,7 +24,8 @@ pub fn agent_new(settings: &str, messages: &str, host: Host) -> Result<u32, JsVa
     let (cached, models) = (Cached::default(), Rc::<Models>::default());
     let config = settings::config(&parse(settings)?, &host, &cached, &models);
     let agent = Agent::without_questions(config.map_err(|error| thrown(&error))?, messages);
-    let entry = Rc::new(AgentEntry { agent, host, cached, models, settled: Rc::default() });
+    let entry =
+        Rc::new(AgentEntry { agent, host, cached, models, known: Rc::default(), settled: Rc::default() });
     let handle = next_handle();
     INSTANCE.with(|instance| instance.borrow_mut().agents.insert(handle, entry));
     Ok(handle)

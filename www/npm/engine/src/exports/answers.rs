@@ -8,10 +8,10 @@ use wasm_bindgen::prelude::*;
 
 use turnwheel::data::text::lossy;
 use turnwheel::json::{RawJson, ToJson, Value};
-use turnwheel::tool::Ask;
+use turnwheel::tool::{Ask, ChildEvent};
 use turnwheel::wires::errors::{ErrorResponse, in_stream_text};
 
-use crate::bridge::{Bridge, SlotId, child_event};
+use crate::bridge::{Bridge, SlotId};
 use crate::instance::{RunEntry, run_entry, set_now};
 use crate::room::has_room_for_tree;
 
@@ -84,15 +84,15 @@ pub fn resolve(handle: u32, slot: SlotId, mut answer: String, is_text: bool) {
 #[wasm_bindgen]
 pub fn reject(handle: u32, slot: SlotId, mut reason: String) {
     if let Some(bridge) = bridge_of(handle) {
-        bridge.mask_result(slot, &mut reason);
+        bridge.mask_failure(slot, &mut reason);
         bridge.resolve(slot, Err(reason));
     }
 }
 
-/// Returns a text that the host threw in a model call or instead of a key, with its secrets masked.
+/// Returns a text that the host threw, with its secrets masked. `is_key`: it was thrown instead of a key.
 #[wasm_bindgen]
-pub fn without_secrets(handle: u32, slot: SlotId, text: &str) -> String {
-    run_entry(handle).map(|run| run.bridge.masked(slot, text)).unwrap_or_default()
+pub fn without_secrets(handle: u32, text: String, is_key: bool) -> String {
+    run_entry(handle).map(|run| run.bridge.masked(text, is_key)).unwrap_or_default()
 }
 
 /// A tool reports progress, as JSON.
@@ -105,10 +105,12 @@ pub fn update(handle: u32, slot: SlotId, update: String) {
 
 /// A tool asks a person: the id of the question, its words, and a JSON Schema of the answer, or an empty text.
 #[wasm_bindgen]
-pub fn ask(handle: u32, slot: SlotId, id: &str, message: &str, schema: &str) {
+pub fn ask(handle: u32, slot: SlotId, id: &str, mut message: String, mut schema: String) {
     if let Some(bridge) = bridge_of(handle) {
-        let (id, schema) = (Some(id.to_owned()), RawJson::parse(schema).ok());
-        bridge.ask(slot, Ask { message: message.to_owned(), schema, id });
+        bridge.mask_result(slot, &mut message);
+        bridge.mask_result(slot, &mut schema);
+        let (id, schema) = (Some(id.to_owned()), RawJson::parse(&schema).ok());
+        bridge.ask(slot, Ask { message, schema, id });
     }
 }
 
@@ -124,8 +126,8 @@ pub fn set_state(handle: u32, slot: SlotId, key: &str, value: &str) {
 /// empty. See `child_event` for the flags.
 #[wasm_bindgen]
 pub fn subagent_event(handle: u32, slot: SlotId, path: &str, event: &str, flags: u32) {
-    if let Some(bridge) = bridge_of(handle) {
-        bridge.subagent_event(slot, path, event, flags);
+    if let (Some(bridge), Ok(event)) = (bridge_of(handle), RawJson::parse(event)) {
+        bridge.subagent_event(slot, child_event(path, event, flags));
     }
 }
 
@@ -139,6 +141,20 @@ pub fn late_subagent_event(handle: u32, call_id: &str, path: &str, event: &str, 
     };
     let child = child_event(path, event, flags);
     stream.take_late_event(call_id, child).to_json()
+}
+
+/// An event of a sub-agent. Flag 1: its questions are not those of the agent around it. Flag 2: it counts what it uses in the
+/// budgets of that agent itself.
+fn child_event(path: &str, event: RawJson, flags: u32) -> ChildEvent {
+    let (keeps_questions, shares_budget) = (flags & 1 != 0, flags & 2 != 0);
+    ChildEvent { path: read_path(path), event, keeps_questions, shares_budget }
+}
+
+/// Reads the path of a sub-agent: a list of call ids as JSON, or nothing.
+fn read_path(path: &str) -> Vec<String> {
+    let path = Value::parse(path).unwrap_or_default();
+    let path = path.as_array().unwrap_or_default().iter();
+    path.filter_map(|call_id| call_id.as_str().map(str::to_owned)).collect()
 }
 
 /// Takes the body of a request to send. Later calls return nothing.

@@ -25,7 +25,7 @@ use crate::settings;
 /// Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
 /// this run (see `turn_options` in `settings.rs`), its `metadata`, and whether the end of an answer waits (`gated`; see
 /// `gate.rs`). `around` is the run inside a tool of which this one is,
-/// or 0: the budgets of that one are also those of this one.
+/// or 0: its budgets and the secrets that no tool shows are also those of this one.
 #[wasm_bindgen]
 pub fn run_new(
     agent: u32,
@@ -58,20 +58,22 @@ pub fn run_new(
     if let Some(own) = own {
         stream = stream.with_options(own).map_err(|error| thrown(&error))?;
     }
-    if let Some(around) = run_entry(around)
-        && let Ok(around) = around.stream.try_borrow()
-    {
-        stream = stream.with_accounts(around.accounts());
+    let mut known = entry.known.clone();
+    if let Some(around) = run_entry(around) {
+        known = around.bridge.known.clone();
+        if let Ok(around) = around.stream.try_borrow() {
+            stream = stream.with_accounts(around.accounts());
+        }
     }
     stream.take_offers();
     let handle = next_handle();
-    let resumed = stream.state().is_restored();
+    let (resumed, session) = (stream.state().is_restored(), stream.state().session().clone());
     let sent = if resumed { Sent::of(&history) } else { Sent::default() };
     let woken = Arc::new(RunWaker { handle, polling: AtomicBool::new(false), woken: AtomicBool::new(false) });
     let run = RunEntry {
         published: entry.agent.published(),
+        bridge: Rc::new(Bridge::new(history, session, gated, known, entry.models.clone())),
         agent: entry,
-        bridge: Rc::new(Bridge::new(history, stream.state().session().clone(), gated)),
         stream: RefCell::new(stream),
         cancel,
         sent: sent.into(),
