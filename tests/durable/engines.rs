@@ -2,7 +2,7 @@
 //! records alone.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures::future::{LocalBoxFuture, pending};
@@ -31,11 +31,7 @@ pub(crate) struct Records {
     pub(crate) stored: RefCell<Vec<String>>,
     /// The names in the order in which steps were called.
     pub(crate) calls: RefCell<Vec<String>>,
-    /// Decisions, by the name of the wait.
-    pub(crate) decisions: RefCell<BTreeMap<String, bool>>,
-    /// Delays that are over.
-    pub(crate) slept: RefCell<BTreeSet<String>>,
-    /// The order in which they came.
+    /// The same, with decisions and delays between them.
     pub(crate) came: RefCell<Vec<String>>,
     pub(crate) faults: RefCell<Vec<String>>,
 }
@@ -62,7 +58,6 @@ pub(crate) struct Life {
     pub(crate) max_bytes: Option<usize>,
     called: Cell<usize>,
     given: Cell<usize>,
-    comes: Cell<usize>,
 }
 
 impl Life {
@@ -80,7 +75,6 @@ impl Life {
             max_bytes: None,
             called: Cell::default(),
             given: Cell::default(),
-            comes: Cell::default(),
         })
     }
 
@@ -100,35 +94,48 @@ impl Life {
         self.is_over.get()
     }
 
-    /// Whether this had come in an earlier life. It comes again after what came before it.
-    async fn comes_again(&self, name: &str) -> bool {
-        let place = self.records.came.borrow().iter().position(|came| came == name);
-        let Some(place) = place else { return false };
-        while self.comes.get() < place {
-            self.clock.pause(1).await;
+    /// An engine that counts finds what is called by its place.
+    fn calls(&self, name: &str) -> Result<(), String> {
+        let at = self.called.replace(self.called.get() + 1);
+        if self.mode == Mode::Name {
+            return Ok(());
         }
-        self.pause(30).await;
-        true
+        let mut calls = self.records.calls.borrow_mut();
+        match calls.get(at) {
+            Some(expected) if expected != name => {
+                Err(format!("{expected} was recorded when {name} was called"))
+            }
+            Some(_) => Ok(()),
+            None => {
+                calls.push(name.to_owned());
+                Ok(())
+            }
+        }
     }
 
-    /// What comes for the first time does not overtake what had come before.
-    async fn comes(&self, name: &str) {
-        while !self.records.came.borrow().iter().any(|known| known == name)
-            && self.comes.get() < self.records.came.borrow().len()
-        {
-            self.clock.pause(1).await;
+    /// What the engine itself waits for, and keeps. It comes in another life whenever it likes.
+    async fn outside(&self, name: &str, ms: usize, value: &str) -> Result<String, String> {
+        self.calls(name)?;
+        let stored = self.records.by_name.borrow().get(name).cloned();
+        if let Some(stored) = stored {
+            return self.again(name, stored).await.map(|json| json.as_str().to_owned());
         }
-        let mut came = self.records.came.borrow_mut();
-        if !came.iter().any(|known| known == name) {
-            came.push(name.to_owned());
+        self.clock.pause(u64::try_from(ms).unwrap()).await;
+        if self.dies() {
+            return pending().await;
         }
-        self.comes.set(self.comes.get() + 1);
+        self.records.by_name.borrow_mut().insert(name.to_owned(), value.to_owned());
+        self.records.came.borrow_mut().push(name.to_owned());
+        if self.mode == Mode::Single {
+            return self.again(name, value.to_owned()).await.map(|json| json.as_str().to_owned());
+        }
+        Ok(value.to_owned())
     }
 
     async fn again(&self, name: &str, stored: String) -> Result<RawJson, String> {
         if self.mode == Mode::Single {
             loop {
-                let next = self.records.stored.borrow().get(self.given.get()).cloned();
+                let next = self.records.came.borrow().get(self.given.get()).cloned();
                 if next.as_deref() == Some(name) {
                     break;
                 }
@@ -147,17 +154,7 @@ impl Life {
         if name.len() > 200 || step.effect().to_json().is_empty() {
             self.records.fault(format!("{name} is too long"));
         }
-        let at = self.called.replace(self.called.get() + 1);
-        if self.mode != Mode::Name {
-            let mut calls = self.records.calls.borrow_mut();
-            match calls.get(at) {
-                Some(expected) if *expected != name => {
-                    return Err(format!("{expected} was recorded when {name} was called"));
-                }
-                Some(_) => {}
-                None => calls.push(name.clone()),
-            }
-        }
+        self.calls(&name)?;
         let stored = self.records.by_name.borrow().get(&name).cloned();
         if let Some(stored) = stored {
             return self.again(&name, stored).await;
@@ -182,6 +179,7 @@ impl Life {
             self.records.fault(format!("{name} was stored twice"));
         }
         self.records.stored.borrow_mut().push(name.clone());
+        self.records.came.borrow_mut().push(name.clone());
         if self.mode == Mode::Single {
             return self.again(&name, record.as_str().to_owned()).await;
         }
@@ -210,16 +208,8 @@ impl Steps for Engine {
     ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
         let (life, name, accepts) = (self.0.clone(), name.to_owned(), !request.call_id.ends_with('1'));
         Box::pin(async move {
-            let is_known = life.comes_again(&name).await;
-            if !is_known {
-                life.pause(200).await;
-            }
-            if life.is_over.get() || (!is_known && life.dies()) {
-                return pending().await;
-            }
-            life.comes(&name).await;
-            let accepts = *life.records.decisions.borrow_mut().entry(name).or_insert(accepts);
-            Ok(if accepts { ToolDecision::Accept } else { ToolDecision::Reject { reason: None } })
+            let answer = life.outside(&name, life.dice.below(200), &accepts.to_string()).await?;
+            Ok(if answer == "true" { ToolDecision::Accept } else { ToolDecision::Reject { reason: None } })
         })
     }
 
@@ -229,11 +219,8 @@ impl Steps for Engine {
         }
         let (life, name) = (self.0.clone(), name.to_owned());
         Some(Box::pin(async move {
-            if !life.comes_again(&name).await {
-                life.clock.pause(ms).await;
-            }
-            life.comes(&name).await;
-            life.records.slept.borrow_mut().insert(name);
+            let slept = life.outside(&name, usize::try_from(ms).unwrap(), "null").await;
+            slept.err().into_iter().for_each(|fault| life.records.fault(fault));
         }))
     }
 

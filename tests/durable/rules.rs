@@ -239,6 +239,47 @@ fn the_second_run_of_an_agent_has_names_of_its_own() {
 }
 
 #[test]
+fn a_journal_is_lived_again_with_the_prompt_that_it_began_with() {
+    let memo = Memo::default();
+    let live = |text: &str, timestamp: u64| {
+        let mut prompt: AgentMessage = text.into();
+        if let AgentMessage::User(user) = &mut prompt {
+            Rc::make_mut(user).timestamp = timestamp;
+        }
+        let config = config(&memo, vec![scripted::text("Done.")], Vec::new());
+        block_on(agent_loop(vec![prompt], config, who(), CancelToken::new()).finish())
+    };
+    assert_eq!(live("Hi", 1).text, "Done.");
+    assert_eq!(live("Hi", 2).text, "Done.");
+    let error = live("Ho", 1).error.unwrap();
+    assert_eq!(error.info().phase.as_deref(), Some("step"));
+    assert!(error.info().message.contains("the journal is that of a run with another prompt"));
+}
+
+/// Lives a run again, of which one record was changed. Returns why it is not lived.
+fn refused(name: &str, change: impl Fn(&str) -> String) -> String {
+    let memo = Memo::default();
+    run(config(&memo, answers(), vec![pay(&Rc::default())]));
+    let changed = RawJson::parse(&change(memo.records.borrow()[name].as_str())).unwrap();
+    memo.records.borrow_mut().insert(name.to_owned(), changed);
+    let begins: Rc<Cell<u32>> = Rc::default();
+    let error = run(config(&memo, Vec::new(), vec![pay(&begins)])).error.unwrap();
+    let phase = error.info().phase.as_deref();
+    assert_eq!((begins.get(), phase), (0, Some("step")), "{error:?}");
+    error.info().message.clone()
+}
+
+#[test]
+fn what_is_no_record_of_its_step_ends_the_run() {
+    let of_another = refused("t1/model", |json| json.replace("t1/model", "t0/model"));
+    assert!(of_another.contains("it gave the record of `t0/model`"), "{of_another}");
+    let without_value = refused("t0/tool/0-pay", |json| json.replace("\"value\"", "\"volue\""));
+    assert!(without_value.contains("the record was damaged"), "{without_value}");
+    let of_the_package = refused("begin", |json| json.replace("\"rust\"", "\"javascript\""));
+    assert!(of_the_package.contains("was begun in javascript"), "{of_the_package}");
+}
+
+#[test]
 fn what_was_posted_before_the_run_belongs_to_its_beginning() {
     let memo = Memo::default();
     for life in 0..2 {

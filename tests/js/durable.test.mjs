@@ -174,6 +174,73 @@ test("an immediate letter ends an answer inside a call at once, and what had arr
   assert.equal(told[1], told[0]);
 });
 
+test("the time limit of a call with an agent inside ends nothing beside it, and what had arrived is the same in every life", async () => {
+  const records = new Records();
+  const told = [];
+  for (let life = 0; life < 2; life++) {
+    const silent = { id: "child", provider: "test", async *streamFn(request, options) {
+      yield* [{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: "half of it" }];
+      await new Promise((_, reject) => options.signal.addEventListener("abort", () => reject(options.signal.reason)));
+    } };
+    const research = subagent({ name: "research", description: "", timeoutMs: 20, agent: () => new Agent({ model: silent }) });
+    const slow = testTool("slow", async () => (await new Promise((wake) => setTimeout(wake, 60)), "slowly"));
+    const outer = model("m", ({ messages }) => (messages.some(({ role }) => role === "tool_result") ? { text: "done" } : { calls: ["research", "slow"].map((name, i) => ({ id: `c${i}`, name, args: { prompt: "Look." } })) }));
+    const agent = new Agent({ model: outer, tools: [research, slow], host: new Life(records).host });
+    const ends = [];
+    agent.subscribe((event) => event.type === "subagent_event" && event.event.type === "message_end" && event.event.message.role === "assistant" && ends.push(event.event.message));
+    assert.equal((await agent.prompt("Go.")).text, "done");
+    const results = agent.messages.filter(({ role }) => role === "tool_result");
+    assert.deepEqual(results.map(({ cause, content: [{ text }] }) => cause ?? text), ["timeout", "slowly"]);
+    told.push(JSON.stringify([ends, results]));
+  }
+  assert.match(told[0], /half of it/);
+  assert.equal(told[1], told[0]);
+});
+
+/** Lives a run of one tool again, from records of which one is edited. */
+async function livedAgain(edited, edit) {
+  const records = new Map();
+  const kept = (change) => async (name, work) => {
+    if (!records.has(name)) records.set(name, JSON.stringify(await work()));
+    return change(name, JSON.parse(records.get(name)));
+  };
+  let begun = 0;
+  const agent = (change) => new Agent({ model: calling("pay"), tools: [testTool("pay", () => (begun++, "paid"))], host: { step: kept(change) } });
+  await agent((_, record) => record).prompt("Go.");
+  const result = await agent((name, record) => (name === edited ? edit(record, (other) => JSON.parse(records.get(other))) : record)).prompt("Go.");
+  assert.equal(begun, 1, "no tool begins again");
+  return result;
+}
+
+test("what is no record of its step ends the run, and nothing is done about it", async () => {
+  const faults = {
+    "a record of another step": [(_, other) => other("t0/model"), /it gave the record of `t0\/model`/],
+    "a record without an outcome": [({ value: _, ...rest }) => rest, /does not say what came of it/],
+    "a time that no clock has": [(record) => ({ ...record, at: 1e300 }), /it gave something else/],
+    "mail that is none": [(record) => ({ ...record, mail: [5] }), /cannot be read/],
+    "nothing": [() => undefined, /it gave something else/],
+  };
+  for (const [what, [edit, expected]] of Object.entries(faults)) {
+    for (const name of ["t0/tool/0-pay", "t1/model"]) {
+      const { stopReason, error } = await livedAgain(name, edit);
+      assert.equal(stopReason, "error", `${what} for ${name}`);
+      assert.match(error.message, expected, `${what} for ${name}`);
+    }
+  }
+});
+
+test("a journal goes on in the language that began it", async () => {
+  const { error } = await livedAgain("begin", (record) => ({ ...record, value: { ...record.value, language: "rust" } }));
+  assert.match(error.message, /was begun in rust, which writes other records/);
+});
+
+test("an engine may run a work twice at once, and gets one record", async () => {
+  let begun = 0;
+  const host = { step: async (_name, work) => (await Promise.all([work(), work()]))[1] };
+  const { text } = await new Agent({ model: calling("pay"), tools: [testTool("pay", () => (begun++, "paid"))], host }).prompt("Go.");
+  assert.deepEqual([text, begun], ["done", 1]);
+});
+
 test("a step that cannot be stored ends the run with its error", async () => {
   const host = { step: async (name, work) => (name === "t0/model" ? Promise.reject(new Error("the lease is lost")) : work()) };
   const { stopReason, error } = await new Agent({ model: calling(), host }).prompt("Hi");

@@ -76,7 +76,7 @@ impl AgentStream {
     }
 
     #[inline]
-    pub(in crate::driver) fn has_failed(&self) -> bool {
+    pub(in crate::driver) fn has_failed(&mut self) -> bool {
         false
     }
 

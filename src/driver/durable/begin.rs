@@ -7,11 +7,12 @@ use std::task::{Context, Poll};
 use crate::data::json::{FromJson, ToJson};
 use crate::data::json::{RawJson, Value};
 use crate::data::list::ListWriter;
-use crate::driver::{AgentLoopResult, AgentStream, Next};
+use crate::data::text;
+use crate::driver::{AgentLoopResult, AgentStream, Beginning, Next};
 use crate::host::config::AgentLoopConfig;
 use crate::host::ports::{AgentRunContext, StepEffect};
 use crate::host::state::SessionState;
-use crate::machine::{AgentCommand, Output};
+use crate::machine::{AgentCommand, Input, Output, hash_of};
 use crate::words::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::words::event::RunStopReason;
 
@@ -23,6 +24,20 @@ use super::seat::{Inside, Seat};
 
 /// What an agent keeps of its journal between its runs.
 pub(crate) type JournalOfAgent = Rc<RefCell<Option<Rc<Journal>>>>;
+
+/// Why a journal is not lived again.
+const OTHER_PROMPT: &str = "the journal is that of a run with another prompt: whoever lives a run again gives it the same one, \
+    as the engine has it in its input";
+
+/// JSON without the times of messages.
+fn without_times(json: &str) -> String {
+    let mut parts = json.split("\"timestamp\":");
+    let mut said = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        said.push_str(part.trim_start_matches(|digit: char| digit.is_ascii_digit()));
+    }
+    said
+}
 
 impl AgentStream {
     /// Whether the run only repeats what an earlier process has lived: nothing new has happened yet. Always false for a run
@@ -145,7 +160,12 @@ impl AgentStream {
         journal.open.borrow_mut().retain(|known| !Rc::ptr_eq(known, &open));
         journal.clock.set(journal.clock.get().max(record.at));
         if let Outcome::Value(seen) = &record.outcome {
-            self.take_seen(&seen.to_value());
+            let seen = seen.to_value();
+            if let Some(why) = self.refuses(&seen) {
+                *journal.failure.borrow_mut() = Some(why);
+                return self.fail();
+            }
+            self.take_seen(&seen);
         }
         let later = seat.inbox.take_all();
         for mail in &record.mail {
@@ -164,7 +184,7 @@ impl AgentStream {
     /// What a journal begins with.
     fn seen(&self) -> RawJson {
         object_of(|object| {
-            object.field("engine", env!("CARGO_PKG_VERSION"));
+            object.field("engine", env!("CARGO_PKG_VERSION")).field("language", "rust");
             let mut tools = ListWriter::new(object.key("tools"));
             for spec in self.config.rules.tools.iter() {
                 spec.schema.name.write_json(tools.item());
@@ -172,7 +192,28 @@ impl AgentStream {
             tools.end();
             object.field("systemPrompt", &self.config.rules.system_prompt);
             object.field("runId", &self.context().run_id).field("sessionId", &self.context().session_id);
+            object.optional("prompt", &self.mark_of_prompt());
         })
+    }
+
+    /// Why a journal that began like this is not that of this run.
+    fn refuses(&self, seen: &Value) -> Option<String> {
+        match seen.text_at("language") {
+            Some("rust") => {}
+            other => {
+                let language = other.unwrap_or("another language");
+                let rest = ", which writes other records: it goes on there alone";
+                return Some(["the journal was begun in ", language, rest].concat());
+            }
+        }
+        (seen.text_at("prompt") != self.mark_of_prompt().as_deref()).then(|| OTHER_PROMPT.to_owned())
+    }
+
+    /// By what a prompt is known again: how long it is, and a hash. When it was said is another matter.
+    fn mark_of_prompt(&self) -> Option<String> {
+        let Some(Beginning::Start(Input::Begin(prompts))) = &self.begin else { return None };
+        let said = without_times(&prompts.to_json());
+        Some([&text::number(said.len()), "-", &text::number(hash_of(said.as_bytes()))].concat())
     }
 
     /// The run has the ids that it began with, so that what follows from them is the same.
@@ -233,8 +274,13 @@ impl AgentStream {
         false
     }
 
-    /// Whether the run cannot go on in this process.
-    pub(in crate::driver) fn has_failed(&self) -> bool {
-        self.seat.as_ref().is_some_and(|seat| seat.is_root && seat.journal.failure.borrow().is_some())
+    /// Whether the run cannot go on in this process. Then its result says why.
+    pub(in crate::driver) fn has_failed(&mut self) -> bool {
+        let failed =
+            self.seat.as_ref().is_some_and(|seat| seat.is_root && seat.journal.failure.borrow().is_some());
+        if failed {
+            self.fail();
+        }
+        failed
     }
 }

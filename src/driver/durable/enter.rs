@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use futures::future::FutureExt;
+
 use crate::data::json::{FromJson, RawJson, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::driver::AgentStream;
@@ -14,7 +16,7 @@ use crate::rules::stream::AssistantMessageEvent;
 use crate::tape::{read_reply, write_reply};
 use crate::words::error::{ErrorInfo, ErrorKind};
 
-use super::journal::{Came, object_of};
+use super::journal::object_of;
 use super::open::{Open, What};
 use super::record::Outcome;
 use super::seat::{Entry, Seat};
@@ -35,9 +37,7 @@ impl AgentStream {
             Effect::Approve(request) if self.config.ports.approver.is_none() => {
                 let name = seat.names.borrow_mut().name(&self.state, id, &effect);
                 let decision = seat.journal.engine.wait(&name, request);
-                let own = Rc::downgrade(&seat);
-                seat.waiting.borrow_mut().push(id);
-                seat.journal.wait_for(Box::pin(async move { Came::Decided(own, id, name, decision.await) }));
+                seat.journal.wait_for(&seat, id, name, 0, decision.map(Reply::Approved).boxed_local());
                 return None;
             }
             Effect::Execute { tool, call_id, .. } => {
@@ -222,15 +222,13 @@ impl AgentStream {
         seat.quiet.set(true);
         if seat.is_root {
             if seat.journal.pump(cx) {
-                if self.has_failed() {
-                    self.fail();
-                }
                 return Some(Poll::Ready(true));
             }
             let journal = &seat.journal;
             let is_idle = !journal.seats().iter().any(|seat| seat.is_busy());
-            let has_nothing = journal.open.borrow().is_empty() && journal.arrived.borrow().is_empty();
-            if is_idle && has_nothing && journal.waits.get() == 0 && !self.state.is_ended() {
+            let waits_for_mail = !journal.is_waiting() || journal.needs_a_step();
+            if is_idle && journal.open.borrow().is_empty() && waits_for_mail && !self.state.is_ended() {
+                journal.ride();
                 self.wait_for_mail(&seat);
                 return Some(Poll::Ready(true));
             }
@@ -259,14 +257,9 @@ impl AgentStream {
                     self.step(Input::Reply(timer, Reply::Slept));
                 }
             }
-            Entry::Decided(id, decision) => {
+            Entry::Outside { id, reply, .. } => {
                 if has_waited(seat, id) {
-                    self.step(Input::Reply(id, Reply::Approved(decision)));
-                }
-            }
-            Entry::Slept(id) => {
-                if has_waited(seat, id) {
-                    self.step(Input::Reply(id, Reply::Slept));
+                    self.step(Input::Reply(id, reply));
                 }
             }
         }

@@ -12,30 +12,20 @@ use crate::data::json::{ObjectWriter, RawJson};
 use crate::data::table::Table;
 use crate::host::isolate::guard;
 use crate::host::ports::{Step, StepEffect, Steps, Timer};
-use crate::machine::{AgentCommand, EffectId};
-use crate::rules::approval::ToolDecision;
+use crate::machine::{AgentCommand, Reply};
 use crate::rules::stream::AssistantMessageEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
 
 use super::open::{Open, What};
+use super::outside::Waiting;
 use super::record::{Mail, Outcome, Record, too_large};
 use super::seat::{Entry, Seat};
 
 /// What the engine has come back with.
 pub(super) enum Came {
     Record(Rc<Open>, Result<RawJson, String>),
-    Decided(Weak<Seat>, EffectId, String, Result<ToolDecision, String>),
-    Slept(Weak<Seat>, EffectId, String, u64),
-}
-
-/// An answer of a person, or the end of a delay, which the engine has.
-pub(super) struct Arrival {
-    pub(super) name: String,
-    pub(super) seat: Weak<Seat>,
-    pub(super) id: EffectId,
-    pub(super) entry: Entry,
-    /// What time it is then, at least.
-    pub(super) at: u64,
+    /// What it did by itself.
+    Outside(Rc<Waiting>, Reply),
 }
 
 pub(crate) struct Journal {
@@ -63,11 +53,8 @@ pub(crate) struct Journal {
     pub(super) mail: RefCell<Vec<Mail>>,
     /// Mail of this process, by its id: with the receipts of its senders.
     pub(super) posted: RefCell<Table<String, AgentCommand>>,
-    /// How many effects the engine waits or sleeps for.
-    pub(super) waits: Cell<u64>,
-    pub(super) arrived: RefCell<VecDeque<Arrival>>,
-    /// The names of those that have entered.
-    pub(super) entered: RefCell<Vec<String>>,
+    /// What the engine itself waits for.
+    pub(super) outside: RefCell<Vec<Rc<Waiting>>>,
     /// What enters next, in order.
     pub(super) queue: RefCell<VecDeque<(Weak<Seat>, Entry)>>,
     /// Why the run cannot go on in this process.
@@ -94,9 +81,7 @@ impl Journal {
             fresh: RefCell::default(),
             mail: RefCell::default(),
             posted: RefCell::default(),
-            waits: Cell::default(),
-            arrived: RefCell::default(),
-            entered: RefCell::default(),
+            outside: RefCell::default(),
             queue: RefCell::default(),
             failure: RefCell::default(),
             waker: RefCell::default(),
@@ -153,7 +138,7 @@ impl Journal {
             open.end(Outcome::Cancelled);
         }
         let record = guard(|| Ok(self.engine.step(step)));
-        self.fresh.borrow_mut().push(match record {
+        self.ask_engine(match record {
             Ok(mut record) => Box::pin(async move {
                 let record = std::future::poll_fn(|cx| match guard(|| Ok(record.poll_unpin(cx))) {
                     Ok(poll) => poll,
@@ -167,10 +152,14 @@ impl Journal {
         self.poll(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// Waits for something that the engine does by itself.
-    pub(super) fn wait_for(&self, future: LocalBoxFuture<'static, Came>) {
-        self.waits.set(self.waits.get() + 1);
+    /// The engine has been asked for something.
+    pub(super) fn ask_engine(&self, future: LocalBoxFuture<'static, Came>) {
         self.fresh.borrow_mut().push(future);
+    }
+
+    pub(super) fn next_arrival(&self) -> u64 {
+        self.arrivals.set(self.arrivals.get() + 1);
+        self.arrivals.get()
     }
 
     /// Lets the engine go on.
@@ -181,36 +170,20 @@ impl Journal {
             running.extend(self.fresh.take());
             let Poll::Ready(Some(came)) = running.poll_next_unpin(cx) else { return };
             drop(running);
-            self.came(came);
-        }
-    }
-
-    fn came(&self, came: Came) {
-        let (name, seat, id, entry, at) = match came {
-            Came::Record(open, record) => return self.resolved(&open, record),
-            Came::Decided(seat, id, name, decision) => (name, seat, id, Entry::Decided(id, decision), 0),
-            Came::Slept(seat, id, name, until) => (name, seat, id, Entry::Slept(id), until),
-        };
-        // Perhaps nobody waits for it any more.
-        if seat.upgrade().is_some_and(|seat| seat.waiting.borrow().contains(&id)) {
-            self.waits.set(self.waits.get().saturating_sub(1));
-            self.arrived.borrow_mut().push_back(Arrival { name, seat, id, entry, at });
+            match came {
+                Came::Record(open, record) => self.resolved(&open, record),
+                Came::Outside(waiting, reply) => self.came_outside(&waiting, &reply),
+            }
         }
     }
 
     fn resolved(&self, open: &Rc<Open>, record: Result<RawJson, String>) {
-        let read = record.and_then(|json| {
-            Record::read(&json).ok_or_else(|| {
-                "it must give back what the work returned; it gave something else, or the record is of a newer turnwheel"
-                    .to_owned()
-            })
-        });
+        let read = record.and_then(|json| Record::read(&json, &open.name));
         match read {
             Ok(record) => {
                 self.seen.set(self.seen.get().max(record.at));
                 self.n.set(self.n.get().max(record.n));
-                self.arrivals.set(self.arrivals.get() + 1);
-                open.arrival.set(self.arrivals.get());
+                open.arrival.set(self.next_arrival());
                 *open.record.borrow_mut() = Some(Rc::new(record));
             }
             Err(why) => {
@@ -222,24 +195,12 @@ impl Journal {
         self.wake();
     }
 
-    /// Nobody wants to know any more what the engine does by itself.
-    pub(super) fn stop_waiting(&self, seat: &Seat, id: EffectId) {
-        seat.waiting.borrow_mut().retain(|known| *known != id);
-        let is_it = |arrival: &Arrival| arrival.id == id && arrival.seat.as_ptr() == std::ptr::from_ref(seat);
-        let place = self.arrived.borrow().iter().position(is_it);
-        match place {
-            Some(place) => drop(self.arrived.borrow_mut().remove(place)),
-            None => self.waits.set(self.waits.get().saturating_sub(1)),
-        }
-    }
-
     /// The run is gone, and with it everything that the engine was asked for.
     pub(super) fn abandon(&self) {
         self.open.borrow_mut().clear();
         self.fresh.borrow_mut().clear();
-        self.arrived.borrow_mut().clear();
+        self.outside.borrow_mut().clear();
         self.queue.borrow_mut().clear();
-        self.waits.set(0);
         if let Ok(mut running) = self.running.try_borrow_mut() {
             *running = FuturesUnordered::new();
         }
@@ -250,13 +211,12 @@ impl Journal {
         let (at, n) = (self.real_time().max(self.seen.get()), self.n.get() + 1);
         self.seen.set(at);
         self.n.set(n);
-        let after = self.entered.borrow().get(open.since..).unwrap_or_default().to_vec();
-        let mut record = Record { at, n, outcome, mail: self.mail.take(), after };
-        let mut json = record.write();
+        let mut record = Record { at, n, outcome, mail: self.mail.take() };
+        let mut json = record.write(&open.name);
         let (bytes, limit) = (json.as_str().len(), self.engine.max_bytes().unwrap_or(usize::MAX));
         if bytes > limit {
             record.outcome = shortened(&open.what, &open.name, bytes, limit);
-            json = record.write();
+            json = record.write(&open.name);
         }
         *open.ended.borrow_mut() = Some((json.clone(), at, n));
         json

@@ -40,7 +40,7 @@ impl Journal {
         })
     }
 
-    fn post_json(&self, seat: &Seat, command: Value) -> String {
+    pub(super) fn post_json(&self, seat: &Seat, command: Value) -> String {
         self.mails.set(self.mails.get() + 1);
         let id = [&self.life, ":", &text::number(self.mails.get())].concat();
         self.mail.borrow_mut().push(Mail { id: id.clone(), run: seat.prefix.clone(), command });
@@ -74,10 +74,7 @@ impl AgentStream {
                 seat.journal.post(&seat, command);
             }
             let journal = &seat.journal;
-            if journal.waits.get() > 0
-                && journal.open.borrow().is_empty()
-                && journal.queue.borrow().is_empty()
-            {
+            if journal.is_waiting() && journal.open.borrow().is_empty() && journal.queue.borrow().is_empty() {
                 // Nothing is stored that could carry it until the engine has a decision.
                 self.enter_abort(&reason);
                 has_handled = true;

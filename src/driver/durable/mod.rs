@@ -27,6 +27,8 @@ mod open;
 #[cfg(feature = "durable")]
 mod order;
 #[cfg(feature = "durable")]
+mod outside;
+#[cfg(feature = "durable")]
 mod record;
 #[cfg(feature = "durable")]
 mod seat;

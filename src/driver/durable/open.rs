@@ -61,8 +61,6 @@ pub(super) struct Open {
     pub(super) arrival: Cell<u64>,
     /// Whether nobody wants what it answers any more.
     pub(super) dropped: Cell<bool>,
-    /// How many answers of people and ends of delays had entered when it was opened.
-    pub(super) since: usize,
 }
 
 impl Open {
@@ -81,7 +79,6 @@ impl Open {
             record: RefCell::default(),
             arrival: Cell::default(),
             dropped: Cell::default(),
-            since: seat.journal.entered.borrow().len(),
         })
     }
 

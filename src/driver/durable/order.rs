@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 use std::task::Context;
 
-use crate::data::json::FromJson;
+use crate::data::json::{FromJson, Value};
 use crate::machine::AgentCommand;
 
-use super::journal::{Arrival, Journal};
+use super::journal::Journal;
 use super::open::{Open, What};
 use super::record::Mail;
 use super::seat::{Entry, Seat};
@@ -46,6 +46,9 @@ impl Journal {
         loop {
             let Some((seat, entry)) = self.queue.borrow_mut().pop_front() else { return false };
             let Some(seat) = seat.upgrade() else { continue };
+            if let Entry::Outside { at, .. } = &entry {
+                self.clock.set(self.clock.get().max(*at));
+            }
             if let Entry::Record(open) = &entry {
                 let at = open.record.borrow().as_ref().map_or(0, |record| record.at);
                 self.clock.set(self.clock.get().max(at));
@@ -71,20 +74,13 @@ impl Journal {
 
     /// Puts what enters next into the queue. Returns whether there is anything.
     fn choose(&self) -> bool {
-        let Some(next) = self.next() else { return self.choose_arrival() };
-        let Some(record) = next.record.borrow().clone() else { return false };
-        let missing = {
-            let entered = self.entered.borrow();
-            record.after.iter().find(|name| !entered.contains(name)).cloned()
-        };
-        if let Some(name) = missing
-            && !self.engine.is_ordered()
-        {
-            // It had entered before.
-            let place = self.arrived.borrow().iter().position(|arrival| arrival.name == name);
-            let arrival = place.and_then(|place| self.arrived.borrow_mut().remove(place));
-            return arrival.is_some_and(|arrival| self.enter(arrival));
+        let next = self.next();
+        let arrival = next.as_ref().map_or(u64::MAX, |next| next.arrival.get());
+        if self.engine.is_ordered() && self.first_outside().is_some_and(|first| first < arrival) {
+            return self.enter_first_outside();
         }
+        let Some(next) = next else { return self.choose_outside() };
+        let Some(record) = next.record.borrow().clone() else { return false };
         self.open.borrow_mut().retain(|open| !Rc::ptr_eq(open, &next));
         // The pieces of an answer have come before the mail.
         self.queue_pieces(&next);
@@ -105,6 +101,11 @@ impl Journal {
     }
 
     fn queue_mail(&self, mail: &Mail, at: u64) {
+        if mail.command.text_at("kind") == Some("come") {
+            let name = mail.command.text_at("name").unwrap_or_default();
+            self.enter_outside(name, mail.command.get("reply").unwrap_or(&Value::Null));
+            return;
+        }
         let Some(seat) = self.seats().into_iter().find(|seat| seat.prefix == mail.run) else { return };
         let entry = if mail.command.text_at("kind") == Some("limit") {
             // It is over when its step was ended.
@@ -140,27 +141,22 @@ impl Journal {
         open.iter().min_by(first).filter(stored).cloned()
     }
 
-    /// Nothing that is stored enters now. What the engine did by itself does, if everything else is being worked on.
-    fn choose_arrival(&self) -> bool {
+    /// Nothing that is stored enters now. What the engine has done by itself does if nothing is open; if everything that is open
+    /// is at work, it rides.
+    fn choose_outside(&self) -> bool {
         let is_empty = self.open.borrow().is_empty();
-        let is_working = self.open.borrow().iter().all(|open| open.is_working());
-        if !is_working {
+        if !self.open.borrow().iter().all(|open| open.is_working()) {
             return false;
         }
-        let arrival = self.arrived.borrow_mut().pop_front();
-        if let Some(arrival) = arrival {
-            return self.enter(arrival);
+        if is_empty && !self.needs_a_step() && self.enter_first_outside() {
+            return true;
         }
-        if !is_empty || self.waits.get() > 0 {
+        if !is_empty && !self.engine.is_ordered() {
+            self.ride();
+        }
+        if !is_empty || self.is_waiting() {
             self.replaying.set(false);
         }
         false
-    }
-
-    fn enter(&self, Arrival { name, seat, entry, at, .. }: Arrival) -> bool {
-        self.entered.borrow_mut().push(name);
-        self.clock.set(self.clock.get().max(at));
-        self.queue.borrow_mut().push_back((seat, entry));
-        true
     }
 }

@@ -1,7 +1,6 @@
 //! What is stored of a step.
 
 use crate::data::json::{ObjectWriter, RawJson, ToJson, Value};
-use crate::data::list::ListWriter;
 use crate::data::text;
 
 /// What became of the work of a step.
@@ -24,7 +23,7 @@ pub(super) struct Mail {
     pub(super) id: String,
     /// The run: what comes before the names of its steps.
     pub(super) run: String,
-    /// The command, or `{"kind":"limit"}` for the time limit of the run.
+    /// The command; `{"kind":"limit"}` for the time limit of the run; `{"kind":"come",…}` for what the engine waited for.
     pub(super) command: Value,
 }
 
@@ -36,22 +35,20 @@ impl ToJson for Mail {
     }
 }
 
-/// A record: what became of the work, when that was, how many records there were before it, what had reached the run by then,
-/// and which answers of people and ends of delays had entered since the step began.
+/// A record: of which step it is, what became of the work, when that was, how many records there were before it, and what had reached the run by then.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) at: u64,
     pub(super) n: u64,
     pub(super) outcome: Outcome,
     pub(super) mail: Vec<Mail>,
-    pub(super) after: Vec<String>,
 }
 
 impl Record {
-    pub(super) fn write(&self) -> RawJson {
+    pub(super) fn write(&self, name: &str) -> RawJson {
         let mut json = String::new();
         let mut object = ObjectWriter::new(&mut json);
-        object.field("v", &1_u64).field("at", &self.at).field("n", &self.n);
+        object.field("v", &1_u64).field("name", name).field("at", &self.at).field("n", &self.n);
         match &self.outcome {
             Outcome::Value(value) => drop(object.field("value", value)),
             Outcome::Error(error) => drop(object.field("error", error)),
@@ -61,17 +58,23 @@ impl Record {
         if !self.mail.is_empty() {
             object.field("mail", &self.mail);
         }
-        if !self.after.is_empty() {
-            let mut after = ListWriter::new(object.key("after"));
-            self.after.iter().for_each(|name| name.write_json(after.item()));
-            after.end();
-        }
         object.end();
         RawJson::parse(&json).unwrap_or_else(|_| RawJson::null())
     }
 
-    pub(super) fn read(json: &RawJson) -> Option<Record> {
+    /// Reads the record of a step, or says why it is none.
+    pub(super) fn read(json: &RawJson, name: &str) -> Result<Record, String> {
         let value = json.to_value();
+        if let Some(other) = value.text_at("name").filter(|other| *other != name) {
+            return Err(["it gave the record of `", other, "`"].concat());
+        }
+        Record::read_value(&value).ok_or_else(|| {
+            "it must give back what the work returned; it gave something else, or the record was damaged or is of a newer turnwheel"
+                .to_owned()
+        })
+    }
+
+    fn read_value(value: &Value) -> Option<Record> {
         if value.number_at("v") != Some(1) {
             return None;
         }
@@ -79,21 +82,15 @@ impl Record {
             (Some(value), _) => Outcome::Value(value.to_raw()),
             (None, Some(error)) => Outcome::Error(error),
             (None, None) if value.flag_at("late") == Some(true) => Outcome::Late,
-            (None, None) => Outcome::Cancelled,
+            (None, None) if value.flag_at("cancelled") == Some(true) => Outcome::Cancelled,
+            (None, None) => return None,
         };
         let mail = value.list_at("mail").iter().map(|mail| Mail {
             id: mail.owned_at("id").unwrap_or_default(),
             run: mail.owned_at("run").unwrap_or_default(),
             command: mail.get("command").cloned().unwrap_or_default(),
         });
-        let after = value.list_at("after").iter().filter_map(Value::as_str).map(str::to_owned);
-        Some(Record {
-            at: value.number_at("at")?,
-            n: value.number_at("n")?,
-            outcome,
-            mail: mail.collect(),
-            after: after.collect(),
-        })
+        Some(Record { at: value.number_at("at")?, n: value.number_at("n")?, outcome, mail: mail.collect() })
     }
 }
 

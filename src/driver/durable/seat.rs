@@ -8,8 +8,7 @@ use std::task::Waker;
 use crate::data::table::Table;
 use crate::driver::Inbox;
 use crate::host::state::HeldChanges;
-use crate::machine::{AgentCommand, Effect, EffectId, EffectNames};
-use crate::rules::approval::ToolDecision;
+use crate::machine::{AgentCommand, Effect, EffectId, EffectNames, Reply};
 
 use super::chance::Chance;
 use super::journal::Journal;
@@ -36,10 +35,8 @@ pub(super) enum Entry {
     Limit,
     /// What a step has answered.
     Record(Rc<Open>),
-    /// The engine has a decision about a call.
-    Decided(EffectId, Result<ToolDecision, String>),
-    /// The engine has slept.
-    Slept(EffectId),
+    /// What the engine itself has waited for, and what time it is then, at least.
+    Outside { id: EffectId, reply: Reply, at: u64 },
 }
 
 pub(crate) struct Seat {

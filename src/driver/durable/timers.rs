@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use futures::future::FutureExt;
+
 use crate::driver::AgentStream;
 use crate::host::ports::StepEffect;
-use crate::machine::{Effect, EffectId, Timed};
+use crate::machine::{Effect, EffectId, Reply, Timed};
 
-use super::journal::Came;
 use super::open::{Open, What};
 use super::record::Outcome;
 use super::seat::Seat;
@@ -21,12 +22,7 @@ impl AgentStream {
                 let name = seat.names.borrow_mut().name(&self.state, id, &effect);
                 let until = journal.clock.get().saturating_add(ms);
                 if let Some(sleep) = journal.engine.sleep(&name, ms) {
-                    seat.waiting.borrow_mut().push(id);
-                    let own = Rc::downgrade(seat);
-                    journal.wait_for(Box::pin(async move {
-                        sleep.await;
-                        Came::Slept(own, id, name, until)
-                    }));
+                    journal.wait_for(seat, id, name, until, sleep.map(|()| Reply::Slept).boxed_local());
                 } else {
                     let open = Open::new(name, seat, What::Effect(id, r#"{"kind":"slept"}"#), Some(effect));
                     seat.open.borrow_mut().insert(id, open.clone());

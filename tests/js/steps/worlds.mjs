@@ -183,8 +183,9 @@ export class World {
 /** What a history says, without when. */
 export const saying = (messages) => JSON.parse(messages).map(({ timestamp: _, ...message }) => message);
 
+/** What may be told in one life only: pieces, and that what was shown of an answer inside a call is not what is stored of it. */
 const PIECES = new Set(["message_update", "tool_execution_update"]);
-const isPiece = (event) => PIECES.has(event.type === "subagent_event" ? event.event.type : event.type);
+const isPiece = ({ type, event }) => PIECES.has(type) || (type === "subagent_event" && (PIECES.has(event.type) || event.type === "message_reset"));
 
 /**
  * Lives a world under a schedule: up to `kills` lives end early. Then the journal is lived again, and must give the same.
@@ -222,12 +223,8 @@ export async function survive(seed, { mode = "name", kills = 1 + (seed % 4), fea
   const replayed = await world.live(again);
   assert.deepEqual(again.began, [], "nothing runs again");
   assert.deepEqual(JSON.parse(replayed.messages), JSON.parse(last.messages), "the same history");
-  // An answer of a sub-agent that was cut has the time at which it was, by the clock of its process. If a letter cut it, after a
-  // tool beside it, what had arrived of it is in no record.
-  const timeless = (key, value) => (value?.role === "assistant" && value.stopReason === "aborted" ? { ...value, timestamp: 0 } : value);
-  const told = (event) => !(world.steering && event.type === "subagent_event");
   const isSame = last.events.join() === replayed.events.join();
-  const [first, second] = isSame ? [[], []] : [last, replayed].map(({ events }) => events.map((event) => JSON.parse(event)).filter(told).map((event) => (event.type === "subagent_event" ? JSON.parse(JSON.stringify(event), timeless) : event)));
+  const [first, second] = isSame ? [[], []] : [last, replayed].map(({ events }) => events.map((event) => JSON.parse(event)));
   const at = first.findIndex((event, i) => !isDeepStrictEqual(event, second[i]));
   const near = (events) => events.slice(Math.max(at - 3, 0), at + 3).map(({ type, at, callId = "", event }) => `${type} ${event?.type ?? ""} ${event?.callId ?? callId} ${at ?? event?.at}`);
   assert.deepEqual(at < 0 ? [] : near(second), at < 0 ? [] : near(first), `the same events, at ${at} of seed ${seed}`);

@@ -137,8 +137,8 @@ export class EngineRun {
    */
   cancel(slot) {
     const { abortion, children } = this.run;
-    children?.cancel(slot);
     this.run.steps?.cancelled(slot);
+    children?.cancel(slot);
     const effect = this.slots.get(slot);
     this.slots.delete(slot);
     if (!effect || effect.complete) return;

@@ -7,18 +7,21 @@
 
 import { AgentError, complain, hostWithDefaults, loadRest, misuse, textOf, uuid } from "../core.js";
 import { Chance } from "./chance.js";
+import { cutsIn } from "./cuts.js";
 import { hashOf } from "./long-names.js";
 import { Outside } from "./outside.js";
 import { RunSteps } from "./run.js";
-import { Step } from "./step.js";
+import { faultOf, Step } from "./step.js";
 import { VERSION } from "./version.js";
 
 /** @import { Core } from "../agent/core.js" */
 /** @import { Driver } from "../run/driver.js" */
+/** @import { StoredAnswer } from "./answer.js" */
+/** @import { Cuts } from "./cuts.js" */
 /** @import { Come } from "./outside.js" */
 /** @import { Outcome, StepRecord } from "./step.js" */
 /** What enters. @typedef {Step | Come} Arrival */
-/** What reaches a run from outside, with a name of its own; some of it ends what is at work. @typedef {{ id: string, run: string, command: any, cuts?: true }} Mail */
+/** What reaches a run from outside, with a name of its own; some of it ends what is at work. @typedef {{ id: string, run: string, command: any, cuts?: Cuts }} Mail */
 
 /** So much of a prompt, in characters, is compared with that of an earlier process. */
 const MARKED = 16_384;
@@ -88,7 +91,7 @@ export class Journal {
     const number = ++this.runs;
     const prefix = number > 1 ? `r${number}/` : "";
     const { tools, systemPrompt } = core.settings;
-    const seen = { engine: VERSION, tools: tools.definitions().map(({ name }) => name), systemPrompt, runId: driver.runId, sessionId: core.session.id, prompt: markOf(promptJson) };
+    const seen = { engine: VERSION, language: "javascript", tools: tools.definitions().map(({ name }) => name), systemPrompt, runId: driver.runId, sessionId: core.session.id, prompt: markOf(promptJson) };
     const record = await /** @type {Promise<StepRecord>} */ (new Promise((enter) => {
       this.add(new Step(`${prefix}begin`), { kind: "begin" }, async () => {
         this.replaying = number > 1 && this.replaying;
@@ -96,6 +99,7 @@ export class Journal {
       }, enter);
     }));
     const begun = /** @type {typeof seen} */ (record.value ?? seen);
+    if (begun.language !== seen.language) throw misuse(`the journal was begun in ${begun.language ?? "another language"}, which writes other records: it goes on there alone`);
     if (begun.prompt !== seen.prompt) throw misuse("the journal is that of a run with another prompt: whoever lives a run again gives it the same one, as the engine has it in its input");
     const missing = begun.tools.filter((name) => !seen.tools.includes(name));
     if (missing.length > 0) complain("turnwheel: the run that goes on had tools that the agent has not any more:", missing.join(", "));
@@ -139,8 +143,8 @@ export class Journal {
 
   /** @param {Step} step @param {any} record */
   #resolved(step, record) {
-    const { at, n, mail = [] } = record ?? {};
-    if (record?.v !== 1 || !Number.isFinite(at) || !Number.isFinite(n) || !Array.isArray(mail)) return this.#failed(step, misuse(`\`host.step\` must give back what its work returned; for \`${step.name}\` it gave something else, or the record is of a newer turnwheel`));
+    const fault = faultOf(record, step.name);
+    if (fault) return this.#failed(step, misuse(`\`host.step\` must give back what its work returned; for \`${step.name}\` ${fault}`));
     step.record = record;
     this.n = Math.max(this.n, record.n);
     this.pump();
@@ -210,13 +214,16 @@ export class Journal {
     this.again = true;
     this.open.delete(step);
     // Mail has come before the result, at the time before it; the pieces of an answer have come before the mail.
-    for (const each of record.mail?.some(({ cuts }) => cuts) ? [step, ...this.open] : [step]) if (each.record && !each.isDropped) each.prepare(each.record);
-    for (const { id, run, command } of record.mail ?? []) {
+    if (!step.isDropped) step.prepare(record);
+    for (const mail of record.mail ?? []) {
+      const { id, run, command } = mail;
+      const isOwn = this.entrances.has(id);
       const enter = this.entrances.get(id) ?? (() => this.active.get(run)?.takeMail(command));
       this.entrances.delete(id);
       // A limit is over when its step was ended.
       if (command.kind === "limit" || command.kind === "silence") this.now = Math.max(this.now, record.at);
       this.isEntering = true;
+      for (const steps of this.active.values()) if (cutsIn(mail, steps.prefix)) steps.cut(mail.cuts?.answers ?? {}, isOwn);
       enter();
       this.isEntering = false;
       this.active.get(run)?.run.poller.poll();
@@ -247,13 +254,13 @@ export class Journal {
   /**
    * Something reaches a run from outside. It rides in the record of the next step that ends, and enters right before what that
    * step answered: in this process, and in every later one. Returns whether it waits for that; then `enter` is called.
-   * @param {RunSteps} steps @param {any} command @param {() => void} enter @param {Iterable<Step>} [forced] steps that it ends @param {boolean} [cuts] whether it ends all that is at work
+   * @param {RunSteps} steps @param {any} command @param {() => void} enter @param {Iterable<Step>} [forced] steps that it ends @param {string} [under] in which runs it ends all that is at work: what comes before the names of their steps
    */
-  takes(steps, command, enter, forced = [], cuts = false) {
+  takes(steps, command, enter, forced = [], under) {
     if (this.isEntering || this.failure !== undefined) return false;
     // Nothing is stored that could carry it, and nobody lives the end of a run again.
     if (command.kind === "cancel" && this.open.size === 0) return false;
-    this.note(steps, command, enter, cuts);
+    this.note(steps, command, enter, under);
     for (const step of forced) step.force();
     for (const each of this.active.values()) each.mailCame();
     return true;
@@ -261,12 +268,23 @@ export class Journal {
 
   /**
    * Something has reached a run. It is in the record of the next step that ends; `enter` is called when that enters.
-   * @param {RunSteps} steps @param {any} command
+   * @param {RunSteps} steps @param {any} command @param {() => void} [enter] @param {string} [under] see `takes`
    */
-  note(steps, command, enter = () => {}, cuts = false) {
+  note(steps, command, enter = () => {}, under) {
     const id = `${this.life}:${++this.mails}`;
-    this.mail.push({ id, run: steps.prefix, command, ...(cuts && { cuts }) });
+    this.mail.push({ id, run: steps.prefix, command, ...(under !== undefined && { cuts: { under, answers: {} } }) });
     this.entrances.set(id, enter);
+    for (const { prefix, attempt } of this.active.values()) if (attempt?.arrived) this.arrived(prefix, attempt.step.name, attempt.arrived);
+  }
+
+  /** An answer has ended in this process, perhaps because it is cut. @param {string} prefix of its run @param {string} name of its step @param {StoredAnswer} answer what had arrived */
+  arrived(prefix, name, answer) {
+    for (const mail of this.mail) if (mail.cuts && cutsIn(mail, prefix)) mail.cuts.answers[name] ??= answer;
+  }
+
+  /** The runs whose steps have names that begin like this. @param {string} [under] */
+  inside(under = "") {
+    return [...this.active.values()].filter(({ prefix }) => prefix.startsWith(under));
   }
 
   /** Calls back when no step is open. @param {() => void} end */

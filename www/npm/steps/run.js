@@ -3,6 +3,8 @@
 
 import { complain, misuse, placeOf, rest, SUB_AGENT, textOf, toDecision } from "../core.js";
 import { answerOf, eventsOf } from "./answer.js";
+import { isCutting } from "./cuts.js";
+import { hookKind, isEnd, mayHaveRun, modelData } from "./data.js";
 import { StepNames, toolKind } from "./long-names.js";
 import { Step, tooLargeText } from "./step.js";
 
@@ -16,7 +18,7 @@ import { Step, tooLargeText } from "./step.js";
 /** Carries out an effect the ordinary way. @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
 /**
  * An attempt to call a model: its step, the slot that waits now, and what ends the work. `answer` is there when it is replayed.
- * @typedef {{ step: Step, slot: number, end(outcome: Outcome): void, live(): Promise<void>, answer?: StoredAnswer, isKey: boolean, isEntered: boolean, isEnding?: boolean, isWatched?: boolean, onEnter?: (record: StepRecord) => void }} Attempt
+ * `arrived` is what had arrived when it ended in this process. @typedef {{ step: Step, slot: number, end(outcome: Outcome): void, live(): Promise<void>, answer?: StoredAnswer, arrived?: StoredAnswer, isKey: boolean, isEntered: boolean, isCut?: boolean, isWatched?: boolean, onEnter?: (record: StepRecord) => void }} Attempt
  */
 
 export class RunSteps {
@@ -77,7 +79,7 @@ export class RunSteps {
   /** The time for the engine: while an answer streams in, the real one, for limits of silence. */
   get time() {
     const { attempt, journal } = this;
-    return attempt?.step.isBegun && !attempt.step.ended ? Math.max(journal.clock(), journal.now) : journal.now;
+    return attempt?.step.isBegun && !attempt.step.ended && !attempt.answer && !attempt.isCut ? Math.max(journal.clock(), journal.now) : journal.now;
   }
 
   // ---- effects
@@ -129,6 +131,9 @@ export class RunSteps {
 
   /** Nobody wants an effect any more. @param {number} slot */
   cancelled(slot) {
+    // What had arrived inside the call is in no record: it is taken back, in this life as in a later one.
+    const call = this.loose.get(slot);
+    if (call) for (const steps of this.journal.inside(`${call}/`)) steps.cut({}, false);
     this.bySlot.get(slot)?.drop();
     this.bySlot.delete(slot);
     this.loose.delete(slot);
@@ -189,17 +194,16 @@ export class RunSteps {
     const end = step.force;
     // What has arrived is kept: the engine is told that the answer ends here, and says what it has.
     step.force = () => {
-      const isStreaming = step.isBegun && !step.isDropped && !attempt.isKey && !attempt.isEnding && run.engineRun.slots.has(attempt.slot);
+      const isStreaming = step.isBegun && !step.isDropped && !attempt.isKey && !attempt.arrived && run.engineRun.slots.has(attempt.slot);
       if (isStreaming) run.engineRun.streamEvent(attempt.slot, JSON.stringify({ type: "error", error: { code: "aborted", message: "not wanted any more", retryable: false } }));
-      else if (!attempt.isEnding) end();
+      else if (!attempt.arrived) end();
     };
     // The pieces come before the mail that came before the end.
     step.prepare = (record) => {
       if (step.ended || attempt.answer) return;
       attempt.answer = record.value ?? { content: [], error: { code: "internal", message: record.error ?? "the call was cancelled", retryable: false } };
       const { key } = attempt.answer ?? {};
-      if (!attempt.isKey) this.#feed(attempt, false);
-      else if (key === undefined) (attempt.isEntered = true), run.engineRun.resolve(attempt.slot, null, "now");
+      if (!attempt.isKey || key === undefined) this.#feedStart(attempt);
     };
     this.journal.add(step, modelData(run, effect), work, (record) => {
       if (attempt.onEnter) return attempt.onEnter(record);
@@ -219,22 +223,46 @@ export class RunSteps {
       return run.engineRun.resolve(slot, null, "now");
     }
     attempt.slot = slot;
-    attempt.isEnding = true;
+    attempt.arrived = answerOf(events.filter(({ type }) => !isEnd(type)));
+    this.journal.arrived(this.prefix, attempt.step.name, attempt.arrived);
     attempt.onEnter = ({ value, error }) => {
       this.attempt = undefined;
       const refused = value?.error ?? (error === undefined ? undefined : { code: "internal", message: error, retryable: false });
-      run.engineRun.resolve(slot, refused && events.at(-1)?.type !== "error" ? { error: refused } : null, "now");
+      const instead = refused && events.at(-1)?.type !== "error" && { events: [{ type: "start" }, { type: "error", error: refused }] };
+      run.engineRun.resolve(slot, instead || null, "now");
     };
     attempt.end({ value: answerOf(events) });
   }
 
-  /** Gives a stored answer to the request that waits: its pieces, or its end. @param {Attempt} attempt @param {boolean} isEnd */
-  #feed({ slot, answer }, isEnd) {
+  /** Gives a stored answer to the request that waits: its pieces, or its end. @param {Attempt} attempt @param {boolean} isAtEnd */
+  #feed({ slot, answer }, isAtEnd) {
     const { engineRun } = this.run;
     for (const event of eventsOf(/** @type {StoredAnswer} */ (answer))) {
-      if (isEnd === (event.type === "done" || event.type === "error")) engineRun.streamEvent(slot, JSON.stringify(event));
+      if (isAtEnd === isEnd(event.type)) engineRun.streamEvent(slot, JSON.stringify(event));
     }
-    if (isEnd) engineRun.streamEnd(slot);
+    if (isAtEnd) engineRun.streamEnd(slot);
+  }
+
+  /**
+   * The answer in progress is cut now. It has what had arrived when the mail came that cuts it, or nothing.
+   * @param {{ [step: string]: StoredAnswer }} answers @param {boolean} isOwn whether the mail has come in this process
+   */
+  cut(answers, isOwn) {
+    const { attempt, run } = this;
+    if (!attempt || attempt.answer || attempt.isCut) return;
+    const known = answers[attempt.step.name];
+    if (isOwn && known) return void (attempt.isCut = true);
+    attempt.step.force();
+    attempt.answer = known ?? { content: [] };
+    if (attempt.arrived) run.engineRun.resolve(attempt.slot, { events: eventsOf(attempt.answer) }, "now");
+    else this.#feedStart(attempt);
+  }
+
+  /** Gives the pieces of a stored answer, as soon as there is a request for them. @param {Attempt} attempt */
+  #feedStart(attempt) {
+    if (!attempt.isKey) return this.#feed(attempt, false);
+    attempt.isEntered = true;
+    this.run.engineRun.resolve(attempt.slot, null, "now");
   }
 
   // ---- tools
@@ -325,15 +353,12 @@ export class RunSteps {
   /** @param {number} slot @param {any} effect @param {() => any} ordinary @param {() => void} perform */
   #hook(slot, effect, ordinary, perform) {
     const { run } = this;
-    const { stage, call } = effect;
     // What stands around an attempt lives in this process.
-    if (run.around.wrapModel && stage.endsWith("Inference")) {
+    if (run.around.wrapModel && effect.stage.endsWith("Inference")) {
       this.loose.set(slot, "");
       return perform();
     }
-    const word = stage.replace(/[A-Z]/g, (/** @type {string} */ letter) => `_${letter.toLowerCase()}`);
-    const place = call ? `/${placeOf(run, call.callId)}` : "";
-    this.#once(slot, this.names.name(run, `hook/${word}${place}`), ordinary);
+    this.#once(slot, this.names.name(run, hookKind(run, effect)), ordinary);
   }
 
   // ---- time
@@ -376,9 +401,12 @@ export class RunSteps {
     if (!limit || !run.engineRun.slots.has(slot)) return;
     const isOfRun = limit.until !== undefined;
     const call = isOfRun ? undefined : this.bySlot.get(slot - 1);
-    if (!isOfRun && !call && this.attempt && !journal.isEntering) return this.#watch(slot, this.attempt);
-    // That of a call, or of the whole run.
-    if (journal.takes(this, { kind: "limit", name: limit.name }, () => this.#limitIsOver(slot), call ? [call] : journal.open)) return;
+    const child = isOfRun ? undefined : this.loose.get(slot - 1);
+    if (!isOfRun && !call && !child && this.attempt && !journal.isEntering) return this.#watch(slot, this.attempt);
+    // That of a call, of a call with an agent inside, or of the whole run.
+    const under = call ? undefined : child ? `${child}/` : this.prefix;
+    const forced = call ? [call] : journal.inside(under).flatMap(({ steps }) => steps);
+    if (journal.takes(this, { kind: "limit", name: limit.name }, () => this.#limitIsOver(slot), forced, under)) return;
     this.limits.delete(slot);
     if (limit.until !== undefined) journal.now = Math.max(journal.now, limit.until);
     run.engineRun.resolve(slot, null, "now");
@@ -412,21 +440,20 @@ export class RunSteps {
     }
     // What a running tool asks is part of its work, so the answer is too.
     if (command.kind === "answer" && Object.keys(command.answers).some((id) => approvals.questions.get(id)?.kind === "elicitation")) return false;
-    return !this.run.isOver && this.journal.takes(this, command, enter, this.#forced(command), this.#cuts(command));
+    return !this.run.isOver && this.journal.takes(this, command, enter, this.#forced(command), isCutting(command, options.steering) ? this.prefix : undefined);
   }
 
-  /** Whether mail ends what is at work, as soon as it enters. @param {any} command */
-  #cuts({ kind, letter }) {
-    const { steering } = this.run.core.options;
-    return kind === "cancel" || (kind === "steer" && (letter?.when ?? steering?.when) === "immediate" && steering?.inFlight !== "finish");
+  /** What it waits for, but for mail. */
+  get steps() {
+    return [...this.bySlot.values(), ...(this.attempt ? [this.attempt.step] : [])];
   }
 
   /** The steps that such mail ends: one, so that it enters, and the answers inside, so that what had arrived of them is stored. @param {any} command @returns {Step[]} */
   #forced(command) {
     const { journal, prefix } = this;
-    if (!this.#cuts(command)) return [];
+    if (!isCutting(command, this.run.core.options.steering)) return [];
     if (command.kind === "cancel") return [...journal.open];
-    const inside = [...journal.active.values()].filter((steps) => steps.prefix.startsWith(prefix));
+    const inside = journal.inside(prefix);
     const tools = inside.flatMap(({ bySlot }) => [...bySlot.values()].filter(({ name }) => name.includes("/tool/")));
     const answers = inside.flatMap((steps) => (steps.attempt && steps !== this ? [steps.attempt.step] : []));
     return [...tools.slice(0, 1), ...answers];
@@ -467,20 +494,4 @@ export class RunSteps {
   mailCame() {
     this.mailStep?.end();
   }
-}
-
-/** Whether a call that is about to begin may have begun before, in a process that has ended. @param {Journal} journal @param {string} life of the marker @param {{ attempt?: number } | undefined} info */
-function mayHaveRun(journal, life, info) {
-  // Where each step has a process of its own, the marker is always of another one.
-  if (journal.isOrdered && info?.attempt !== undefined) return info.attempt > 1;
-  return life !== journal.life || (info?.attempt ?? 1) > 1;
-}
-
-/** A call of a model as plain JSON: without its key. @param {Driver} run @param {any} effect */
-function modelData(run, { kind, model, request }) {
-  const { known } = run.core.settings.models;
-  const id = known[model]?.id;
-  if (kind === "key" || !request) return { kind: "model", model: id };
-  const { apiKey: _, messages, ...rest } = request;
-  return { kind: "model", model: id, request: { ...rest, messages: run.resolveRefs(messages) } };
 }

@@ -6,8 +6,9 @@ import { textOf } from "../core.js";
 /** @import { Mail } from "./journal.js" */
 /** What became of the work: a value, what was thrown, or that nobody wanted it any more. @typedef {{ value?: any, error?: string, cancelled?: true }} Outcome */
 /**
- * What is stored: when it ended by the real clock, the how many-th of this process it was, and the mail that came before.
- * @typedef {Outcome & { v: 1, at: number, n: number, mail?: Mail[] }} StepRecord
+ * What is stored: of which step (but for what `perform` has made), when it ended by the real clock, the how many-th of this process
+ * it was, and the mail that came before.
+ * @typedef {Outcome & { v: 1, name?: string, at: number, n: number, mail?: Mail[] }} StepRecord
  */
 
 /** What a value becomes that is too large to be stored. @typedef {(bytes: number, limit: number) => any} TooLarge */
@@ -74,7 +75,7 @@ export class Step {
 
   /** The record of an outcome: plain JSON, as long as may be stored. @param {Outcome} outcome @param {{ at: number, n: number, mail: Mail[] }} when @param {number} maxBytes @returns {StepRecord} */
   recordOf(outcome, { at, n, mail }, maxBytes) {
-    const own = { v: /** @type {const} */ (1), at, n };
+    const own = { v: /** @type {const} */ (1), name: this.name, at, n };
     const rest = mail.length > 0 ? { mail } : {};
     try {
       const text = JSON.stringify({ ...own, ...outcome, ...rest });
@@ -86,6 +87,17 @@ export class Step {
       return { ...own, ...this.threw(error), ...rest };
     }
   }
+}
+
+/** The last moment of a clock. */
+const END_OF_TIME = 8.64e15;
+
+/** Why something is no record of a step, or nothing if it is one. @param {any} record @param {string} name */
+export function faultOf(record, name) {
+  const { at, n, mail = [] } = record ?? {};
+  if (record?.v !== 1 || !(at >= 0 && at <= END_OF_TIME) || !Number.isFinite(n) || !Array.isArray(mail)) return "it gave something else, or the record is of a newer turnwheel";
+  if (record.name !== undefined && record.name !== name) return `it gave the record of \`${record.name}\``;
+  return "value" in record || "error" in record || "cancelled" in record ? undefined : "the record does not say what came of it: it was damaged";
 }
 
 /** @param {string} what @param {number} bytes @param {number} limit */

@@ -3,11 +3,11 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::vec::IntoIter;
 
 use futures::Stream;
 use futures::stream::LocalBoxStream;
 
-use turnwheel::error::ErrorInfo;
 use turnwheel::json::{FromJson, ToJson, Value};
 use turnwheel::stream::AssistantMessageEvent;
 
@@ -22,11 +22,13 @@ pub(super) struct Gate {
     held: Option<PendingAnswer>,
     end: Option<AssistantMessageEvent>,
     is_open: bool,
+    /// What JavaScript lets pass in place of all this.
+    instead: Option<IntoIter<AssistantMessageEvent>>,
 }
 
 impl Gate {
     pub(super) fn new(answer: LocalBoxStream<'static, AssistantMessageEvent>) -> Self {
-        Gate { answer, passed: Vec::new(), held: None, end: None, is_open: false }
+        Gate { answer, passed: Vec::new(), held: None, end: None, is_open: false, instead: None }
     }
 
     fn note(&mut self, event: &AssistantMessageEvent) {
@@ -53,15 +55,11 @@ impl Gate {
         self.held = Some(bridge::ask(HostEffect::Json(text), None));
     }
 
-    /// The answer may enter, or what cannot be stored becomes this error, and the answer is void.
-    fn open(&mut self, refused: Option<&Value>) -> bool {
+    /// The end may enter, or the answer is void: other events stand for it. If they have no end, an abort is about to end it.
+    fn open(&mut self, answer: &Value) {
         self.is_open = true;
-        let error = refused.and_then(|error| ErrorInfo::from_json(error).ok());
-        let is_void = error.is_some();
-        if let Some(error) = error {
-            self.end = Some(AssistantMessageEvent::Error(error));
-        }
-        is_void
+        let events = answer.get("events").map(Vec::from_json);
+        self.instead = events.map(|events| events.unwrap_or_default().into_iter());
     }
 }
 
@@ -71,15 +69,16 @@ impl Stream for Gate {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AssistantMessageEvent>> {
         use AssistantMessageEvent as E;
         loop {
+            if let Some(instead) = &mut self.instead {
+                return instead.next().map_or(Poll::Pending, |event| Poll::Ready(Some(event)));
+            }
             if self.is_open {
                 return Poll::Ready(self.end.take());
             }
             if let Some(held) = &mut self.held {
                 let Poll::Ready(answer) = Pin::new(held).poll(cx) else { return Poll::Pending };
                 self.held = None;
-                if self.open(answer.ok().as_ref().and_then(|answer| answer.get("error"))) {
-                    return Poll::Ready(Some(E::Start));
-                }
+                self.open(&answer.unwrap_or_default());
                 continue;
             }
             match self.answer.as_mut().poll_next(cx) {
