@@ -58,8 +58,11 @@ pub(super) const PARTS: &[Part] = &[
         command: &["cargo", "build", "--package", "turnwheel", "--all-features", "--target", WASM] },
     Part { name: "rust", files: "", needs: Need::Nothing, count: Count::Cargo,
         // `--lib` runs tests also where a manifest says that there are none: those of `turnwheel-npm-tape` are `turnwheel-npm`'s.
-        command: &["cargo", "test", "--workspace", "--exclude", "bindgen-cli", "--exclude", "turnwheel-npm-tape", "--all-features", "--lib",
+        command: &["cargo", "test", "--workspace", "--exclude", "bindgen-cli", "--exclude", "turnwheel-npm-tape", "--exclude", "rig", "--all-features", "--lib",
             "--bins", "--tests", "--examples", "--no-fail-fast"] },
+    // Random worlds, tens of thousands of each kind: they are played with optimisation, on all cores.
+    Part { name: "worlds", files: "tests/rig/tests", needs: Need::Nothing, count: Count::Cargo,
+        command: &["cargo", "test", "--profile", "fuzz", "--package", "rig", "--tests", "--no-fail-fast", "--", "--nocapture"] },
     Part { name: "doctest", files: "", needs: Need::Nothing, count: Count::Cargo,
         command: &["cargo", "test", "--workspace", "--exclude", "bindgen-cli", "--all-features", "--doc"] },
     Part { name: "doc", files: "", needs: Need::Nothing, count: Count::Whole,
@@ -129,7 +132,7 @@ pub(super) const E2E: &[Part] = &[
     Part { name: "advisories", files: "deny.toml", needs: Need::Nothing, count: Count::Peer,
         command: &["xtask", "deny", "--advisories"] },
     Part { name: "worlds", files: "tests/durable", needs: Need::Nothing, count: Count::Cargo,
-        command: &["cargo", "test", "--profile", "fuzz", "--package", "turnwheel", "--test", "durable", "--test", "worlds", "--", "--ignored", "so_"] },
+        command: &["cargo", "test", "--profile", "fuzz", "--package", "turnwheel", "--test", "durable", "--", "--ignored", "so_"] },
     Part { name: "reproduce", files: "tests/e2e/reproduce.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "browsers", files: "tests/e2e/browsers.mjs", needs: Need::Package, count: Count::Peer,

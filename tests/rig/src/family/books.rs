@@ -64,6 +64,11 @@ impl Books {
         }
     }
 
+    /// Whether a model is answering.
+    pub(super) fn is_calling(&self) -> bool {
+        !self.in_progress.is_empty()
+    }
+
     /// The process ends: what was in progress is over.
     pub(super) fn sleep(&mut self) {
         self.is_unclear |= !self.in_progress.is_empty();
@@ -87,7 +92,7 @@ impl Books {
         }
         // A call that was in progress when the process ended is made again, whatever the time.
         let may_be_late = self.awake.insert(run_id.to_owned()) && self.is_restored;
-        if let Some(account) = self.account() {
+        if let Some(account) = self.account().filter(|account| account.get("budget").is_some()) {
             self.check(&account, is_last);
             if !is_last && !may_be_late {
                 self.check_time(&account, now);

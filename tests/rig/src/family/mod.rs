@@ -51,23 +51,55 @@ pub struct Played {
     pub faults: Vec<String>,
     /// What happened, as far as it is counted: so that a test can tell that its worlds reach everything.
     pub seen: BTreeMap<&'static str, u64>,
-    /// The names of the events, with the paths of those inside.
+    /// The names of the events, with the paths of those inside. Written only if something was wrong.
     pub trace: Vec<String>,
+    /// How many events the outermost agent had.
+    pub events: u64,
 }
 
-/// Plays the family of a seed; `sleeps` is the chance in a thousand, at each event, that the process ends.
-pub fn play(seed: u64, sleeps: u64) -> Played {
+/// When the process of a family ends. The family is the same, up to there, whenever that is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deaths {
+    /// At this event, counted from 1.
+    pub first: Option<u64>,
+    /// Not before something is asked.
+    pub in_question: bool,
+    /// And then again at each event, with this chance in a thousand.
+    pub more: u64,
+}
+
+/// Plays the family of a seed, whose process ends in the midst of it: as `deaths` say, or, where it is over before that, at
+/// another event.
+pub fn play_killed(seed: u64, deaths: Deaths) -> Played {
+    let played = play(seed, deaths);
+    if played.seen.contains_key("killed") || played.events < 2 || !played.faults.is_empty() {
+        return played;
+    }
+    let first = 1 + deaths.first.unwrap_or(0) % (played.events - 1);
+    play(seed, Deaths { first: Some(first), in_question: false, ..deaths })
+}
+
+/// Plays the family of a seed.
+pub fn play(seed: u64, deaths: Deaths) -> Played {
+    let played = play_once(seed, deaths, false);
+    if played.faults.is_empty() { played } else { play_once(seed, deaths, true) }
+}
+
+fn play_once(seed: u64, deaths: Deaths, is_traced: bool) -> Played {
     let dice = Dice::new(seed);
     let family = Rc::new(Family {
         plan: Plan::of(&dice),
         dice,
-        sleeps,
+        deaths,
         clock: Clock::default(),
-        watch: RefCell::default(),
+        watch: RefCell::new(Watch::new(is_traced)),
         books: RefCell::default(),
         agent: RefCell::default(),
         ids: Cell::default(),
         raises: Cell::default(),
+        events: Cell::default(),
+        has_died: Cell::default(),
+        tools: Cell::default(),
     });
     family.live();
     family.clock.clear();
@@ -75,8 +107,13 @@ pub fn play(seed: u64, sleeps: u64) -> Played {
     let (watch, mut books) = (family.watch.take(), family.books.take());
     let mut played = watch.finish();
     played.faults.append(&mut books.faults);
-    played.seen.insert("last call", books.last_ones());
-    played.seen.insert("all is known", u64::from(books.knows_all()));
+    played.events = family.events.get();
+    let flags = [
+        ("last call", books.last_ones()),
+        ("all is known", u64::from(books.knows_all())),
+        ("has a budget", u64::from(family.plan.levels.iter().any(|level| level.budget.is_some()))),
+    ];
+    played.seen.extend(flags.into_iter().filter(|(_, count)| *count > 0));
     played
 }
 
@@ -84,7 +121,7 @@ pub fn play(seed: u64, sleeps: u64) -> Played {
 struct Family {
     plan: Plan,
     dice: Dice,
-    sleeps: u64,
+    deaths: Deaths,
     clock: Clock,
     watch: RefCell<Watch>,
     books: RefCell<Books>,
@@ -93,6 +130,11 @@ struct Family {
     ids: Cell<u64>,
     /// How often a budget was raised.
     raises: Cell<u32>,
+    /// How many events the outermost agent has had.
+    events: Cell<u64>,
+    has_died: Cell<bool>,
+    /// How many tools run.
+    tools: Cell<u64>,
 }
 
 impl Family {
@@ -149,7 +191,7 @@ impl Family {
                     self.watch.borrow_mut().take(&event);
                     self.attend(&event);
                     let is_end = matches!(event, AgentEvent::AgentEnd { .. });
-                    if sleeps && !is_end && self.dice.next() % 1_000 < self.sleeps {
+                    if self.is_last() && sleeps && !is_end {
                         return Some(self.sleep(&agent, run));
                     }
                 }
@@ -160,10 +202,25 @@ impl Family {
         None
     }
 
+    /// Counts an event. Returns whether the process ends with it.
+    fn is_last(&self) -> bool {
+        let number = self.events.get() + 1;
+        self.events.set(number);
+        // Thrown in any case: until it ends a family is the same, whenever that is.
+        let by_chance = self.dice.next() % 1_000 < self.deaths.more;
+        let Some(first) = self.deaths.first.filter(|first| number >= *first) else { return false };
+        if self.has_died.get() {
+            return by_chance && number > first;
+        }
+        !self.deaths.in_question || !self.watch.borrow().open_questions().is_empty()
+    }
+
     /// The process ends.
     fn sleep(&self, agent: &Agent, mut run: AgentStream) -> String {
+        self.has_died.set(true);
         let text = run.checkpoint().encode();
-        self.watch.borrow_mut().sleep(agent);
+        let tools = self.tools.replace(0);
+        self.watch.borrow_mut().sleep(agent, tools > 0, self.books.borrow().is_calling());
         self.books.borrow_mut().sleep();
         self.agent.take();
         // Nothing of this life goes on: neither its timers nor the people who knew it.

@@ -32,8 +32,10 @@ pub(super) struct Level {
 impl Plan {
     pub(super) fn of(dice: &Dice) -> Self {
         let times = [SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate];
+        // Most are small, so that there can be many.
+        let is_large = dice.chance(15);
         Plan {
-            levels: [0, 1, 2].map(|level| Level::of(dice, level)),
+            levels: [0, 1, 2].map(|level| Level::of(dice, level, is_large)),
             steering: *dice.pick(&times),
             in_flight: *dice.pick(&[InFlight::Cancel, InFlight::Cancel, InFlight::Finish]),
             delivery: *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]),
@@ -42,15 +44,20 @@ impl Plan {
 }
 
 impl Level {
-    fn of(dice: &Dice, level: usize) -> Self {
+    fn of(dice: &Dice, level: usize, is_large: bool) -> Self {
+        let (least, more) = match (is_large, level) {
+            (true, _) => (2, 3),
+            (false, 0) => (2, 2),
+            (false, _) => (1, 2),
+        };
         Level {
-            budget: budget(dice, if level == 0 { 60 } else { 20 }),
-            max_turns: u32::try_from(2 + dice.below(3)).unwrap_or(2),
+            budget: budget(dice, if level == 0 { 75 } else { 20 }),
+            max_turns: u32::try_from(least + dice.below(more)).unwrap_or(2),
             max_tokens: 20,
             is_sequential: dice.chance(20),
             most_at_once: dice.chance(20).then(|| 1 + dice.below(2)),
             gate: *dice.pick(&[ApprovalGate::Batch, ApprovalGate::Prefix]),
-            mode: *dice.pick(&[ApprovalMode::Smart, ApprovalMode::Smart, ApprovalMode::Bypassed]),
+            mode: if dice.chance(15) { ApprovalMode::Bypassed } else { ApprovalMode::Smart },
             has_approver: dice.chance(15),
             keeps_questions: level > 0 && dice.chance(10),
             tool_timeout: dice.chance(10).then_some(60),

@@ -99,6 +99,7 @@ impl Family {
 
     async fn run(self: Rc<Self>, call: ToolContext, is_idempotent: bool, asks: bool) -> ToolOutcome {
         self.watch.borrow_mut().run_tool(&call.run_id, &call.call_id, is_idempotent);
+        let _running = Running::begin(&self);
         let dice = &self.dice;
         let (pause, outcome) = (self.pause(8), dice.below(12));
         if dice.chance(20) {
@@ -119,6 +120,23 @@ impl Family {
     }
 }
 
+/// A tool, while it runs.
+struct Running(Rc<Family>);
+
+impl Running {
+    fn begin(family: &Rc<Family>) -> Self {
+        family.tools.set(family.tools.get() + 1);
+        Running(family.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Those of a process that has ended count no more.
+        self.0.tools.set(self.0.tools.get().saturating_sub(1));
+    }
+}
+
 /// A model that makes up what it says.
 struct Improviser {
     family: Rc<Family>,
@@ -136,6 +154,8 @@ impl StreamFn for Improviser {
         let is_last = request.system_prompt.contains(LAST_CALL);
         family.watch.borrow_mut().call_model(&context.run_id, letters_in(&request));
         let (answer, usage) = self.answer(&request, is_last);
+        let now = family.clock.elapsed();
+        family.watch.borrow_mut().trace(|| format!("({} calls a model at {now})", context.run_id));
         let progress = Progress::begin(&family, &context.run_id, usage, is_last);
         let events: Vec<E> = answer.into_iter().rev().collect();
         unfold((events, family, progress), |(mut events, family, mut progress)| async move {
@@ -167,7 +187,7 @@ impl Improviser {
             events.push(E::Error(ErrorInfo::new(ErrorKind::Overloaded, "busy")));
             return (events, Usage::default());
         }
-        let calls = if is_last || dice.chance(25) { 0 } else { 1 + dice.below(3) };
+        let calls = if is_last || dice.chance(25) { 0 } else { 1 + dice.below(5) / 2 };
         let mut index = 0;
         if calls == 0 || dice.chance(30) {
             events.push(E::TextStart { index });
@@ -195,7 +215,7 @@ impl Improviser {
 
     fn tool_name(&self) -> &'static str {
         let dice = &self.family.dice;
-        if self.level < 2 && dice.chance(45) {
+        if self.level < 2 && dice.chance(if self.level == 0 { 60 } else { 40 }) {
             return "agent";
         }
         let names: [&'static str; 6] = ["work", "work", "pay", "ask", "look", "ghost"];

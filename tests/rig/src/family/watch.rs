@@ -17,6 +17,7 @@ use crate::grammar::Grammar;
 pub(super) struct Watch {
     pub(super) faults: Vec<String>,
     seen: BTreeMap<&'static str, u64>,
+    is_traced: bool,
     trace: Vec<String>,
     /// The runs by their paths; the outermost has none.
     runs: BTreeMap<String, Grammar>,
@@ -62,7 +63,14 @@ fn line(event: &AgentEvent) -> String {
             pending_approvals.iter().map(|question| question.id.as_str()).collect::<Vec<_>>().join(",")
         }
         AgentEvent::ToolExecutionStart { call_id, .. } => call_id.clone(),
-        AgentEvent::ToolExecutionEnd { result, .. } => result.call_id.clone(),
+        AgentEvent::ToolExecutionEnd { result, .. } => {
+            format!("{} {:?} {}", result.call_id, result.cause, text_of(&result.content))
+        }
+        AgentEvent::ToolCallsProposed { calls, .. } => calls
+            .iter()
+            .map(|call| format!("{}:{}", call.call_id, call.tool_name))
+            .collect::<Vec<_>>()
+            .join(" "),
         _ => return event.name().to_owned(),
     };
     format!("{} {about}", event.name())
@@ -83,6 +91,16 @@ impl Asked {
 }
 
 impl Watch {
+    pub(super) fn new(is_traced: bool) -> Self {
+        Watch { is_traced, ..Watch::default() }
+    }
+
+    pub(super) fn trace(&mut self, line: impl FnOnce() -> String) {
+        if self.is_traced {
+            self.trace.push(line());
+        }
+    }
+
     pub(super) fn begin_life(&mut self, now: u64) {
         self.count("lives");
         (self.born, self.last) = (now, now);
@@ -113,7 +131,7 @@ impl Watch {
         match event {
             AgentEvent::SubagentEvent { call_id, path, event } => self.take_inside(call_id, path, event),
             event => {
-                self.trace.push(line(event));
+                self.trace(|| line(event));
                 self.count(event.name());
             }
         }
@@ -154,7 +172,8 @@ impl Watch {
             Ok(event) => event,
             Err(text) => return self.faults.push(format!("an event of {place}: {text}")),
         };
-        self.trace.push(format!("{place} {}", line(&event)));
+        self.trace(|| format!("{place} {}", line(&event)));
+        self.count("inside");
         self.ensure(path.first().is_some_and(|first| first == call_id), || format!("{call_id} in {place}"));
         for end in 1..=path.len() {
             let around = path[..end].join("/");
@@ -201,6 +220,7 @@ impl Watch {
     }
 
     fn asked(&mut self, id: &str, kind: QuestionKind, path: &[String]) {
+        self.count("asked");
         self.count(match (kind, path.is_empty()) {
             (QuestionKind::Tool, true) => "asked about a call",
             (QuestionKind::Budget, true) => "asked for more",
@@ -287,6 +307,7 @@ impl Watch {
 
     /// A message is sent.
     pub(super) fn send(&mut self, when: SteeringTime) {
+        self.count("sent a message");
         self.letters.push(when);
     }
 
@@ -313,9 +334,19 @@ impl Watch {
     }
 
     /// The process ends.
-    pub(super) fn sleep(&mut self, agent: &Agent) {
-        self.trace.push("(sleeps)".to_owned());
+    pub(super) fn sleep(&mut self, agent: &Agent, in_tool: bool, in_answer: bool) {
+        self.trace(|| "(sleeps)".to_owned());
         let pending = agent.pending_questions();
+        let inside = self.runs.iter().filter(|(place, run)| !place.is_empty() && run.is_running()).count();
+        let happens = [
+            ("killed", true),
+            ("killed in a tool", in_tool),
+            ("killed in an answer", in_answer),
+            ("killed with a child", inside > 0),
+            ("killed with children", inside > 1),
+            ("killed with a question", !pending.is_empty()),
+        ];
+        happens.into_iter().filter(|(_, is_so)| *is_so).for_each(|(what, _)| self.count(what));
         let known: BTreeSet<&str> = pending.iter().map(|question| question.id.as_str()).collect();
         let open: Vec<(String, QuestionKind)> = self
             .questions
@@ -357,6 +388,6 @@ impl Watch {
             let faults = run.finish(&[]);
             self.faults.extend(faults.into_iter().map(|fault| format!("{place}: {fault}")));
         }
-        Played { faults: self.faults, seen: self.seen, trace: self.trace }
+        Played { faults: self.faults, seen: self.seen, trace: self.trace, events: 0 }
     }
 }

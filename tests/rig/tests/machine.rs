@@ -1,4 +1,5 @@
-//! The machine in random worlds. `TURNWHEEL_RUNS=1000000 cargo test --test machine` plays more of them.
+//! The machine in random worlds. `TURNWHEEL_RUNS=1000000 cargo test --profile fuzz --package rig --test machine`
+//! plays more of them.
 
 #![allow(
     clippy::unwrap_used,
