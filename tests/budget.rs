@@ -262,6 +262,30 @@ fn sub_agents_use_the_budget_of_the_agent_around_them() {
 }
 
 #[test]
+fn the_last_call_of_a_sub_agent_is_tried_again_only_within_the_budget_around_it() {
+    // The agent inside has no turn left, so its first call is its last one: that fails, and another attempt would pass what
+    // the agent around it allows.
+    for (tokens, attempts) in [(202, 1), (600, 2)] {
+        let (asked, inner) = (Rc::new(Asked::default()), Rc::new(Asked::default()));
+        let mut outer = config(&asked, Budget { tokens: Some(tokens), ..Budget::default() });
+        let child = {
+            let inner = inner.clone();
+            SubAgent::new("work", "", move || {
+                let budget = Budget { turns: Some(0), on_exceed: OnExceed::WrapUp, ..Budget::default() };
+                let mut config = config(&inner, budget);
+                config.set_models(vec![tireless(&inner, 1)]);
+                config
+            })
+        };
+        outer.set_tools(vec![Rc::new(child)]).unwrap();
+        outer.rules.max_turns = Some(1);
+        let (result, _) = play(outer);
+        assert_eq!(inner.calls.get(), attempts, "{tokens}");
+        assert!(result.usage.total <= tokens, "{:?}", result.usage);
+    }
+}
+
+#[test]
 fn calls_over_the_budget_do_not_hold_up_those_behind_them() {
     let answer = |_: ModelRequest, _: CancelToken| {
         let mut events = Vec::new();

@@ -9,7 +9,8 @@ use rig::clock::Clock;
 use rig::host::{Port, Stage, answers, asking, calls, config, deaf, quick, slow};
 use turnwheel::agent::Agent;
 use turnwheel::approval::ToolDecision;
-use turnwheel::config::{AgentLoopConfig, QueueMode, SteeringTime, ToolExecutionPolicy};
+use turnwheel::checkpoint::CheckpointEnvelopeV1;
+use turnwheel::config::{AgentLoopConfig, InFlight, QueueMode, SteeringTime, ToolExecutionPolicy};
 use turnwheel::json::{FromJson, Value};
 use turnwheel::machine::Letter;
 use turnwheel::message::AgentMessage;
@@ -136,4 +137,26 @@ fn a_checkpoint_whose_message_names_no_time_is_refused_by_name() {
     let letter = r#"{ "message": { "role": "user", "content": "x" }, "when": "later" }"#;
     let refused = Letter::from_json(&Value::parse(letter).unwrap()).unwrap_err();
     assert_eq!(refused, "`when` of a steering message is no time: later");
+}
+
+#[test]
+fn calls_that_were_about_to_start_beside_one_that_may_finish_have_results_after_a_restore() {
+    // The message comes when all three are about to start, and the process ends when only the first was announced.
+    let finish = |config: &mut AgentLoopConfig| config.rules.steering.in_flight = InFlight::Finish;
+    let mut first = stage(&["slow", "slow", "slow"], finish);
+    first.prompt("go").until("tool_calls_proposed");
+    drop(first.agent.steer_when("by the way".into(), SteeringTime::Immediate));
+    first.until("tool_execution_start");
+    let checkpoint = first.stream.as_mut().unwrap().checkpoint().encode();
+    let envelope = CheckpointEnvelopeV1::decode(checkpoint.as_bytes()).unwrap();
+    let mut config = config(&first.clock, answers(Vec::new()), vec![slow("slow", &first.clock, 50)]);
+    finish(&mut config);
+    let mut second = Stage::new(first.clock.clone(), config.clone());
+    second.agent = Agent::restore(config, &envelope).unwrap();
+    second.resume().finish();
+    let steered = |text: &String| text.contains("user requested steering interrupt");
+    let history = second.history();
+    assert!(history[2].starts_with("a!: tool call interrupted"), "{history:?}");
+    assert!(history[3..5].iter().all(steered), "{history:?}");
+    assert_eq!(history[5..], ["user: by the way", "assistant: done"]);
 }

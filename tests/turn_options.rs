@@ -182,3 +182,26 @@ fn tools_that_are_gone_do_not_keep_a_restored_run_from_going_on() {
     assert_eq!(block_on(run.finish()).text, "done");
     assert_eq!(*seen.borrow(), ["m {} [one] \"\" 3"]);
 }
+
+#[test]
+fn a_view_with_nothing_for_the_model_is_an_error_and_no_empty_request() {
+    let seen = Seen::default();
+    let mut config = setup(&seen, vec![calls(&[("a", "one", "{}")])]);
+    // From the second turn on, the result alone.
+    config.set_turn_preparer(Rc::new(|turn: TurnCall| {
+        let messages = (turn.turn_index > 0).then(|| turn.messages[turn.messages.len() - 1..].to_vec());
+        async move { Ok(TurnChoice { messages, ..TurnChoice::default() }) }
+    }));
+    let agent = Agent::new(config, Vec::new());
+    let run = agent.prompt(vec!["Go.".into()], who(), CancelToken::new()).unwrap();
+    let result = block_on(run.finish());
+    let error = result.error.unwrap();
+    let error = error.info();
+    assert_eq!((error.code, error.phase.as_deref()), (ErrorKind::Hook, Some("prepare_turn")));
+    assert!(
+        error.message.contains("a tool's result goes with the answer that has its call"),
+        "{}",
+        error.message
+    );
+    assert_eq!(seen.borrow().len(), 1, "nothing was asked for");
+}

@@ -215,7 +215,7 @@ impl Step<'_> {
 
     /// Whether there is no room for another attempt, or for a summary, after one that has used so much.
     pub(super) fn is_out_of_budget(&mut self, used: &Usage) -> bool {
-        self.has_budget() && !self.state.spending.is_wrapping_up && self.is_too_much(used)
+        self.has_budget() && self.is_too_much(used)
     }
 
     #[cold]
@@ -237,6 +237,10 @@ impl Step<'_> {
         for (at, account) in accounts.iter().enumerate() {
             if at < own {
                 self.warn(account);
+                // The last call may pass it, also when it is tried again; it may not pass those around it.
+                if self.state.spending.is_wrapping_up {
+                    continue;
+                }
             }
             // The last call that its own budget allows must not use what those around it do not allow.
             let is_open = matches!(found, None | Some((_, OnExceed::WrapUp)));

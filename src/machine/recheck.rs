@@ -73,6 +73,11 @@ impl Step<'_> {
         }
         again.extend(batch.ready.drain(..));
         batch.ready = again.into();
+        if let Ending::Interrupted = batch.ending {
+            // They were about to start when the user spoke, and nothing starts after that.
+            batch.ready.clear();
+            self.settle_all(batch, ToolResultCause::Steering, "");
+        }
     }
 
     /// The policies see every call again, with the arguments that the model or a person gave it. What they add to the

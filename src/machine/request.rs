@@ -83,6 +83,12 @@ impl Step<'_> {
             Ok(_) if self.rules.models.is_empty() => {
                 ErrorInfo::new(ErrorKind::Misuse, "there is no model; set `model`")
             }
+            // An empty history may be what a host wants; what was chosen for a turn has something to say.
+            Ok(messages) if messages.is_empty() && self.state.turn.chosen_view.is_some() => {
+                let text = "the messages chosen for this turn have none for the model; a tool's result goes with the answer \
+                            that has its call";
+                ErrorInfo::new(ErrorKind::Hook, text).in_phase("prepare_turn")
+            }
             Ok(messages) => return Some(self.request(messages)),
             Err(text) => {
                 let text = ["convert_to_llm failed: ", &text].concat();
