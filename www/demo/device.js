@@ -83,19 +83,25 @@ async function fetched({ url, name, bytes, sha256 }, onProgress, signal) {
   const cache = await openCache(bytes);
   const kept = await cache?.match(address);
   if (kept) return kept.blob();
-  const response = await fetch(address, { signal, credentials: "omit" });
-  if (!response.ok || !response.body) throw new Error(`${name} could not be fetched: ${new URL(address).host} answered with ${response.status}`);
-  const total = bytes ?? (Number(response.headers.get("content-length")) || undefined);
-  const counted = response.body.pipeThrough(counting(`Fetching ${name}`, total, onProgress));
-  const headers = { "content-type": "application/octet-stream" };
-  const blob = await keep(cache, address, new Response(counted, { headers }));
+  const load = () => download(address, { name, bytes }, onProgress, signal);
+  let blob = cache && (await keep(cache, address, await load()));
   signal.throwIfAborted();
+  blob ??= await (await load()).blob();
   const flaw = bytes !== undefined && blob.size !== bytes ? `${megabytes(blob.size)} came instead of ${megabytes(bytes)}` : sha256 && (await sha256Of(blob)) !== sha256 ? "what came is something else than what was announced" : undefined;
   if (flaw) {
     await cache?.delete(address);
     throw new Error(`${name} could not be fetched: ${flaw}`);
   }
   return blob;
+}
+
+/** @param {string} address @param {Pick<Weights, "name" | "bytes">} what @param {(progress: Progress) => void} onProgress @param {AbortSignal} signal */
+async function download(address, { name, bytes }, onProgress, signal) {
+  const response = await fetch(address, { signal, credentials: "omit" });
+  if (!response.ok || !response.body) throw new Error(`${name} could not be fetched: ${new URL(address).host} answered with ${response.status}`);
+  const total = bytes ?? (Number(response.headers.get("content-length")) || undefined);
+  const counted = response.body.pipeThrough(counting(`Fetching ${name}`, total, onProgress));
+  return new Response(counted, { headers: { "content-type": "application/octet-stream" } });
 }
 
 /** Pages over plain HTTP have no cache, and a full disk has no room. @param {number | undefined} bytes @returns {Promise<Cache | undefined>} */
@@ -109,11 +115,18 @@ async function openCache(bytes = 0) {
   }
 }
 
-/** Reads an answer into the cache, so that it never is in memory as a whole. @param {Cache | undefined} cache @param {string} address @param {Response} response */
+/**
+ * Reads an answer into the cache, so that it never is in memory as a whole. Gives nothing if the browser does not keep it: a
+ * private window's cache has no room for the larger ones.
+ * @param {Cache} cache @param {string} address @param {Response} response
+ */
 async function keep(cache, address, response) {
-  if (!cache) return response.blob();
-  await cache.put(address, response);
-  return /** @type {Response} */ (await cache.match(address)).blob();
+  try {
+    await cache.put(address, response);
+    return await (await cache.match(address))?.blob();
+  } catch {
+    return undefined;
+  }
 }
 
 /** @param {string} what @param {number | undefined} total @param {(progress: Progress) => void} onProgress */

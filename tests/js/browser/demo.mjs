@@ -1114,6 +1114,20 @@ await checkPage("a model that cannot be loaded says why, and the rehearsal goes 
   assert.equal(await page.textContent(by("model-name")), "Rehearsal");
 });
 
+await checkPage("weights that the browser does not keep are fetched without that", async (page) => {
+  await page.route("**/site.json", (route) => route.fulfill({ json: { worker: null, weights: { url: "https://models.example/tiny.gguf", name: "Tiny" } } }));
+  let times = 0;
+  await page.route("https://models.example/tiny.gguf", (route) => (times++, route.fulfill({ body: "no weights at all", headers: { "access-control-allow-origin": "*" } })));
+  await reload(page);
+  // As Chromium says it of what a private window's cache has no room for.
+  await page.evaluate(() => void (Cache.prototype.put = () => Promise.reject(new DOMException("Unexpected internal error.", "UnknownError"))));
+  await page.click(by("offer-small"));
+  await page.click(by("model-use"));
+  await page.waitForSelector(`${by("loading")}[data-state="failed"]`);
+  assert.match(await page.innerText(by("loading-text")), /Tiny is no GGUF file/, "what came was read");
+  assert.equal(times, 2);
+});
+
 await checkPage("every choice says what leaves the page, and to whom", async (page) => {
   await page.click(by("choose-model"));
   for (const [row, says] of /** @type {[string, RegExp][]} */ ([
