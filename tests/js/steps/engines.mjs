@@ -82,7 +82,7 @@ export class Life {
     this.replayed.push(name);
     if (this.mode === "single" || this.mode === "per call") {
       // In the order of the completions.
-      while (this.order[this.given] !== name) await undefined;
+      while (this.order[this.given] !== name && !this.isOver) await undefined;
       await undefined;
       this.given++;
     } else await this.pause(name, "replay");
