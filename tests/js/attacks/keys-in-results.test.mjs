@@ -107,6 +107,19 @@ test("a key that one turn used is hidden in the next, which has another model", 
   assertNone(await allOf(given), KEY, OTHER);
 });
 
+test("keys that are renewed do not make an agent forget those of its models", async () => {
+  let asked = 0;
+  const renewed = openai("m", { fetch: setFetch([...Array.from({ length: 40 }, () => "look"), "env"]) });
+  const unused = openai("b", { apiKey: OTHER, fetch: async () => new Response("{}", { status: 500 }) });
+  const tools = [testTool("look", () => "nothing"), testTool("env", () => `${OTHER} ${renewedKey(asked)}`)];
+  const agent = new Agent({ model: renewed, fallback: [unused], getApiKey: () => renewedKey(++asked), tools, maxTurns: 50 });
+  assertNone(await allOf(agent), OTHER);
+  assert.equal(asked, 42);
+});
+
+/** @param {number} number */
+const renewedKey = (number) => `sk-renewed-${String(number).padStart(4, "0")}-Qa8wSe7dRf6tG`;
+
 /** @param {string[]} names */
 function setFetch(names) {
   let calls = 0;

@@ -172,7 +172,7 @@ fn events(effect: HostEffect, mut incoming: Incoming, call: ModelCall) -> EventS
     let bridge = current();
     incoming.secrets = call.secrets();
     if let Some(bridge) = &bridge {
-        bridge.known.add(&incoming.secrets);
+        bridge.known.add_sent(&incoming.secrets);
     }
     let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
     let is_gated = bridge.as_ref().is_some_and(|bridge| bridge.gated);

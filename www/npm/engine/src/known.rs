@@ -9,37 +9,42 @@ use turnwheel::secrets::Secrets;
 
 use crate::settings::Models;
 
-/// Those that were sent longest ago are forgotten.
-const MOST: usize = 16;
+/// Those that were sent longest ago are forgotten: tokens that are renewed are no secrets for long.
+const MOST_SENT: usize = 16;
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Known {
-    secrets: RefCell<Vec<Rc<Secrets>>>,
+    of_models: RefCell<Vec<Rc<Secrets>>>,
+    sent: RefCell<Vec<Rc<Secrets>>>,
 }
 
 impl Known {
-    pub(crate) fn add(&self, secrets: &Rc<Secrets>) {
-        let mut known = self.secrets.borrow_mut();
-        if secrets.is_empty() || known.iter().any(|known| known.is_same(secrets)) {
+    pub(crate) fn add_sent(&self, secrets: &Rc<Secrets>) {
+        let mut sent = self.sent.borrow_mut();
+        let is_known = |known: &[Rc<Secrets>]| known.iter().any(|known| known.is_same(secrets));
+        if secrets.is_empty() || is_known(&sent) || is_known(&self.of_models.borrow()) {
             return;
         }
-        if known.len() >= MOST {
-            known.remove(0);
+        if sent.len() >= MOST_SENT {
+            sent.remove(0);
         }
-        known.push(secrets.clone());
+        sent.push(secrets.clone());
+    }
+
+    fn for_each(&self, models: &Models, mut act: impl FnMut(&Secrets)) {
+        self.read_all(models);
+        self.of_models.borrow().iter().chain(self.sent.borrow().iter()).for_each(|secrets| act(secrets));
     }
 
     /// Masks what a tool has said, in an agent that has these models.
     pub(crate) fn mask(&self, models: &Models, text: &mut String) {
-        self.read_all(models);
-        self.secrets.borrow().iter().for_each(|secrets| secrets.mask_whole(text));
+        self.for_each(models, |secrets| secrets.mask_whole(text));
     }
 
     /// Masks a text of an error.
     pub(crate) fn masked(&self, models: &Models, mut text: String) -> String {
-        self.read_all(models);
-        self.secrets.borrow().iter().for_each(|secrets| secrets.mask(&mut text));
+        self.for_each(models, |secrets| secrets.mask(&mut text));
         text
     }
 
@@ -57,6 +62,9 @@ impl Known {
         let headers = settings.members_at("headers").iter();
         let headers = headers.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
         secrets.add_request(settings.text_at("baseUrl").unwrap_or_default(), &headers.collect::<Vec<_>>());
-        self.add(&Rc::new(secrets));
+        let mut known = self.of_models.borrow_mut();
+        if !secrets.is_empty() && !known.iter().any(|known| known.is_same(&secrets)) {
+            known.push(Rc::new(secrets));
+        }
     }
 }

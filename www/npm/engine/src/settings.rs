@@ -78,6 +78,9 @@ pub(super) fn config(
     Ok(config)
 }
 
+/// How many models an agent remembers, half of them the first ones.
+const MOST_MODELS: usize = 64;
+
 /// Reads what holds for a run or a turn: `{ model?, streamOptions?, activeTools?, systemPrompt? }`.
 pub(super) fn turn_options(value: &Value, known: &Models) -> Result<TurnOptions, AgentError> {
     let mut options = TurnOptions::from_json(value).map_err(misuse)?;
@@ -89,7 +92,12 @@ pub(super) fn turn_options(value: &Value, known: &Models) -> Result<TurnOptions,
             Some(model) => model,
             None => {
                 let model = model(entry)?;
-                known.borrow_mut().push((json, model.clone(), Cell::default()));
+                let mut known = known.borrow_mut();
+                // Those that the agent was made with stay, and the latest: a host may name another one for each turn.
+                if known.len() >= MOST_MODELS {
+                    known.remove(MOST_MODELS / 2);
+                }
+                known.push((json, model.clone(), Cell::default()));
                 model
             }
         };
