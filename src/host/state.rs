@@ -13,7 +13,8 @@ pub struct SessionState(Rc<RefCell<SharedValues>>, Held);
 #[cfg(feature = "durable")]
 type Held = Option<HeldChanges>;
 #[cfg(not(feature = "durable"))]
-type Held = ();
+#[derive(Clone, Debug, Default)]
+struct Held {}
 
 /// Changes by key, in order; `None` deletes.
 #[cfg(feature = "durable")]

@@ -9,7 +9,8 @@ use crate::host::state::SessionState;
 use crate::machine::{Effect, EffectId, Reply};
 
 /// What an agent keeps of its journal: nothing.
-pub(crate) type JournalOfAgent = ();
+#[derive(Clone, Default)]
+pub(crate) struct JournalOfAgent {}
 
 impl AgentStream {
     #[inline]
