@@ -275,6 +275,39 @@ fn with_a_budget_that_asks_nothing_is_lost_or_done_twice() {
     });
 }
 
+/// How a checkpoint says of a call that its tool runs.
+const RUNNING: &str = r#""status":"running""#;
+
+#[test]
+fn what_agents_inside_ask_stays_open_if_a_process_ends_before_they_go_on() {
+    let budget = Budget { tokens: Some(120), on_exceed: OnExceed::Ask, ..Budget::default() };
+    let world = Rc::new(World::default());
+    let open_in = |checkpoint: &str| {
+        let envelope = CheckpointEnvelopeV1::decode(checkpoint.as_bytes()).unwrap();
+        let agent = Agent::restore(world.root(budget), &envelope).unwrap();
+        agent.pending_questions().into_iter().map(|question| (question.id, question.path)).collect::<Vec<_>>()
+    };
+    let mut count = 0;
+    for kill in 1.. {
+        world.heard.set(0);
+        let Err(first) = world.live(world.root(budget), None, kill, count == 0) else { break };
+        if world.heard.get() < kill {
+            break;
+        }
+        let open = open_in(&first);
+        let (own, inside) = first.split_once(r#""children":"#).unwrap_or_default();
+        if open.iter().any(|(_, path)| !path.is_empty()) && own.matches(RUNNING).count() == 2 {
+            // The next process ends before the two calls begin again, as it may with letters that wait.
+            let own = own.replace(RUNNING, r#""status":"ready","announced":true"#);
+            let own = own.replace(r#""ready":[]"#, r#""ready":[0,1]"#);
+            let second = [&own, r#""children":"#, inside].concat();
+            assert_eq!(open_in(&second), open, "after event {kill}");
+            count += 1;
+        }
+    }
+    assert!(count > 3, "{count}");
+}
+
 #[test]
 fn no_more_calls_begin_than_a_budget_allows_however_often_it_sleeps() {
     for calls in [3, 5, 7] {

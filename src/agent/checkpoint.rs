@@ -152,7 +152,7 @@ impl Agent {
             let is_sub_agent = |tool: &str| {
                 config.rules.tools.iter().any(|spec| *spec.schema.name == *tool && spec.is_sub_agent)
             };
-            if state.running_tool(call_id).is_some_and(is_sub_agent) && !state.keeps_questions(call_id) {
+            if state.begun_tool(call_id).is_some_and(is_sub_agent) && !state.keeps_questions(call_id) {
                 questions_in(checkpoint.to_value(), &mut vec![call_id.to_owned()], &mut questions)?;
             }
         }

@@ -119,11 +119,12 @@ impl LoopState {
             .collect();
     }
 
-    /// The name of the tool of a call that was running.
-    pub(crate) fn running_tool(&self, call_id: &str) -> Option<&str> {
+    /// The name of the tool of a call that has begun, in this process or in an earlier one and not again.
+    pub(crate) fn begun_tool(&self, call_id: &str) -> Option<&str> {
         let Phase::Dispatching(batch) = &self.phase else { return None };
         let call = batch.calls.get(batch.place_of(call_id)?)?;
-        matches!(call.status, CallStatus::Running(..)).then_some(call.block.tool_name.as_str())
+        let has_begun = call.announced || matches!(call.status, CallStatus::Running(..));
+        has_begun.then_some(call.block.tool_name.as_str())
     }
 
     /// Takes the checkpoint from which the agent inside a call goes on.

@@ -132,6 +132,25 @@ test("with a budget that asks, nothing is lost or done twice", async () => {
   });
 });
 
+test("what agents inside ask stays open if a process ends before they go on", async () => {
+  const given = () => options([]);
+  const openIn = (agent) => [...agent.pendingApprovals, ...agent.pendingQuestions].map(({ id, path }) => `${path.join("/")} ${id}`).sort();
+  const first = new Agent(given());
+  let checkpoint = "";
+  first.subscribe(() => void (checkpoint = JSON.stringify(first.checkpoint())));
+  first.prompt("Go.", { runId: "r" });
+  for (let i = 0; i < 200 && openIn(first).length < 4; i++) await settle();
+  assert.equal(openIn(first).length, 4);
+  const open = openIn(Agent.restore(checkpoint, given()));
+  assert.equal(open.length, 4);
+  // The next process ends before the two calls begin again, as it may with letters that wait.
+  const [own, ...inside] = checkpoint.split('"children":');
+  const begun = own.replaceAll('"status":"running"', '"status":"ready","announced":true').replace('"ready":[]', '"ready":[0,1]');
+  const later = [begun, ...inside].join('"children":');
+  assert.match(begun, /"announced":true.*"announced":true/);
+  assert.deepEqual(openIn(Agent.restore(later, given())), open);
+});
+
 test("no more calls begin than a budget allows, however often it sleeps", async () => {
   for (const toolCalls of [3, 5]) {
     await sleepEverywhere({ toolCalls }, ({ result, done, begun, where }) => {

@@ -39,9 +39,11 @@ export function allQuestions({ run, children = {} }, messages, isSubAgent, path 
   if (path.length > DEEPEST_NESTING) throw misuse("invalid checkpoint payload: its sub-agents are nested too deep");
   const blocks = listOf(/** @type {any} */ (messages[run?.phase?.place ?? -1])?.content);
   const own = openQuestions(run, messages).map((question) => ({ ...question, path }));
-  const inside = listOf(run?.phase?.calls).flatMap(({ callId, status, childKeepsQuestions }) => {
+  const inside = listOf(run?.phase?.calls).flatMap(({ callId, status, announced, childKeepsQuestions }) => {
     const tool = blocks.find((block) => block.callId === callId)?.toolName;
-    if (status !== "running" || childKeepsQuestions === true || !Object.hasOwn(children, callId) || !isSubAgent(tool)) return [];
+    // It has begun, in the process that ended or in one before, and had not gone on again.
+    const hasBegun = status === "running" || (announced === true && status !== "done");
+    if (!hasBegun || childKeepsQuestions === true || !Object.hasOwn(children, callId) || !isSubAgent(tool)) return [];
     const { state, messages: said } = fromCheckpoint(children[callId]);
     // Which tools the agents inside have is known when they are made.
     return state ? allQuestions(state, said, () => true, [...path, callId]) : [];
