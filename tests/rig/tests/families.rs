@@ -13,7 +13,7 @@ use rig::family::{Deaths, Played, play, play_killed};
 
 /// How many of them are played.
 fn runs() -> u64 {
-    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(50_000)
+    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(100_000)
 }
 
 /// How many seeds a core takes at once.
