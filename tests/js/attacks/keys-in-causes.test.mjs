@@ -8,7 +8,7 @@ import { inspect } from "node:util";
 import { Agent, call, clock, openai, readRun, scripted, testTool } from "../kit.mjs";
 import { RemoteAgent } from "../../../pkg/remote.js";
 
-const KEY = "sk-proj-Ab3dEf6hIj9kLm2nOp5q";
+const KEY = "no-real-key-Ab3dEf6hIj9kLm2n";
 
 /** What is hung on an error. @type {Record<string, () => any>} */
 const HUNG = {

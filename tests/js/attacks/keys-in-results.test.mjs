@@ -151,7 +151,7 @@ test("what a tool asks a person has no key in it", async () => {
 
 test("a guess is not answered: what only begins like the key stays as it is", async () => {
   // Whoever lets a model call a tool that repeats what it is given could else find the key letter by letter.
-  const key = "sk-proj-Ab3dEf6hIj9kLm2nOp5q";
+  const key = "no-real-key-Ab3dEf6hIj9kLm2n";
   for (let length = 6; length < key.length / 2; length++) {
     const agent = new Agent({ model: caller(key, "env"), tools: [testTool("env", () => `x ${key.slice(0, length)}`)] });
     assert.ok((await allOf(agent)).includes(`x ${key.slice(0, length)}"`), `${length} letters`);

@@ -2,16 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use module_halves::{Constants, Module};
 use wasm_encoder::{
     CodeSection, ConstExpr, CustomSection, DataSection, DataSymbolDefinition, Encode, Function,
-    FunctionSection, GlobalSection, GlobalType, Instruction, LinkingSection, MemorySection, MemoryType,
-    NameMap, NameSection, RefType, SymbolTable, TableSection, TableType, TypeSection, ValType,
+    FunctionSection, GlobalSection, GlobalType, Instruction, LinkingSection, NameMap, NameSection, RefType,
+    SymbolTable, TableSection, TableType, TypeSection, ValType,
 };
 use wasmparser::{Operator, Parser, Payload};
+
+use common::memory;
 
 const HELLO: i32 = 1024;
 /// Two addresses: of `WORLD`, and behind it.
@@ -49,14 +53,7 @@ fn linked(numbers: &[i32], pointed: usize) -> Vec<u8> {
     let mut tables = TableSection::new();
     let element_type = RefType::FUNCREF;
     tables.table(TableType { element_type, minimum: 1, maximum: Some(1), table64: false, shared: false });
-    let mut memories = MemorySection::new();
-    memories.memory(MemoryType {
-        minimum: 1,
-        maximum: None,
-        memory64: false,
-        shared: false,
-        page_size_log2: None,
-    });
+    let memories = memory();
     let words = [WORLD.to_le_bytes(), (WORLD + 5).to_le_bytes()].concat();
     let constants = [&b"hello\0\0\0"[..], &words, b"world\0\0\0other"].concat();
     let mut data = DataSection::new();
@@ -187,14 +184,7 @@ fn stack(globals: &[(bool, i32)], address: i32) -> Result<(), String> {
     let mut tables = TableSection::new();
     let element_type = RefType::FUNCREF;
     tables.table(TableType { element_type, minimum: 1, maximum: Some(1), table64: false, shared: false });
-    let mut memories = MemorySection::new();
-    memories.memory(MemoryType {
-        minimum: 1,
-        maximum: None,
-        memory64: false,
-        shared: false,
-        page_size_log2: None,
-    });
+    let memories = memory();
     let mut section = GlobalSection::new();
     for (mutable, value) in globals {
         let kind = GlobalType { val_type: ValType::I32, mutable: *mutable, shared: false };

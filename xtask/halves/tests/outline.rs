@@ -8,6 +8,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,8 +18,10 @@ use std::{env, fs};
 use module_halves::Module;
 use wasm_encoder::{
     BlockType, CodeSection, EntityType, ExportKind, ExportSection, Function, FunctionSection, ImportSection,
-    Instruction, MemorySection, MemoryType, RefType, TableSection, TableType, TypeSection, ValType,
+    Instruction, RefType, TableSection, TableType, TypeSection, ValType,
 };
+
+use common::memory;
 
 /// Numbers that are the same in every run.
 struct Dice(u64);
@@ -154,19 +158,6 @@ impl Writer<'_> {
             self.code.push(Instruction::BrTable(targets.into(), self.dice.up_to(last)));
         }
     }
-}
-
-/// One page of memory.
-fn memory() -> MemorySection {
-    let mut memories = MemorySection::new();
-    memories.memory(MemoryType {
-        minimum: 1,
-        maximum: None,
-        memory64: false,
-        shared: false,
-        page_size_log2: None,
-    });
-    memories
 }
 
 /// A module with one function that gives a number and one that gives nothing; both tell their locals at the end.

@@ -3,15 +3,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::collections::BTreeSet;
 
 use module_halves::{Constants, ENTERED, FIRST, Module};
 use wasm_encoder::{
     CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType, ExportKind, ExportSection,
-    Function, FunctionSection, ImportSection, Instruction, MemorySection, MemoryType, RefType, StartSection,
-    TableSection, TableType, TypeSection, ValType,
+    Function, FunctionSection, ImportSection, Instruction, RefType, StartSection, TableSection, TableType,
+    TypeSection, ValType,
 };
 use wasmparser::{Operator, Parser, Payload};
+
+use common::memory;
 
 /// `a` is exported and calls `b`; `b` calls the imported function; `c` is exported and stands in the table; `d` calls `a`.
 /// Imported functions come first, so these are 1 to 4.
@@ -36,14 +40,7 @@ fn module(change: impl FnOnce(&mut Parts)) -> Vec<u8> {
             shared: false,
         });
     }
-    let mut memories = MemorySection::new();
-    memories.memory(MemoryType {
-        minimum: 1,
-        maximum: None,
-        memory64: false,
-        shared: false,
-        page_size_log2: None,
-    });
+    let memories = memory();
     let mut exports = ExportSection::new();
     exports.export("a", ExportKind::Func, 1).export("c", ExportKind::Func, 3);
     let mut elements = ElementSection::new();
