@@ -23,7 +23,7 @@ const option = (name, fallback) => process.argv.find((word) => word.startsWith(`
 const ROUNDS = Number(option("rounds", "7"));
 const THINKING = option("think", "0,300,1000").split(",").map(Number);
 const PAGES = option("pages", "turnwheel,pi,tanstack,ai-sdk").split(",");
-/** What a page asks the browser to fetch at once, so that the wasm files do not wait for the script. */
+/** What a page asks the browser to fetch at once, so that the wasm files do not wait for the script; they are no more urgent than it. */
 const PRELOADED = { turnwheel: ["turnwheel-first.wasm", "turnwheel-openai-chat.wasm"] };
 
 const sse = (delta, finish = null) => `data: ${JSON.stringify({ id: "1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
@@ -59,7 +59,7 @@ function imported(outputs) {
 
 // Chunks that the script imports are named in the page, as Vite and others write it for each app.
 const html = (name) => `<!doctype html><title>${name}</title>
-${(PRELOADED[name] ?? []).map((file) => `<link rel="preload" href="/${name}/assets/${file}" as="fetch" crossorigin>`).join("")}
+${(PRELOADED[name] ?? []).map((file) => `<link rel="preload" href="/${name}/assets/${file}" as="fetch" crossorigin fetchpriority="low">`).join("")}
 ${pages.get(name).imported.map((file) => `<link rel="modulepreload" href="/${name}/assets/${file}">`).join("")}
 <script>
   const errors = [];

@@ -161,6 +161,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "docs", files: "tests/e2e/docs.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "bun", files: "tests/e2e/bun.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "deno", files: "tests/e2e/deno.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "wllama", files: "tests/e2e/wllama.mjs", needs: Need::Browser, count: Count::Peer,
