@@ -19,6 +19,13 @@ import { quietly } from "./slot.js";
 /** Servers that answer nobody without a key; it may be in the address. */
 const KEYED = /^https:\/\/(api\.(openai|anthropic|groq|mistral|deepseek|x|together)\.(com|ai|xyz)|openrouter\.ai|generativelanguage\.googleapis\.com)\/(?!.*[?&]key=)/;
 
+/**
+ * What warns of a key that everybody can read. It is loaded once, with the first such request: an import of what is there
+ * already takes hosts longer than all else that is done here for a request.
+ * @type {Promise<typeof import("./plain-http.js")> | undefined}
+ */
+let plainHttp;
+
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
 export function fetchAnswer(run, slot, effect, state) {
   pump(run, slot, effect, state)
@@ -80,7 +87,7 @@ function send(request, state) {
   if (request.fetch === globalThis.fetch && KEYED.test(url) && !Object.keys(headers).some((name) => /^(authorization|api-key|x-[\w-]*key|cf-aig-authorization)$/i.test(name))) {
     throw new AgentError({ code: "auth", message: `there is no key for ${new URL(url).host}; give the model an \`apiKey\`, or the agent \`getApiKey\``, retryable: false, phase: "model" });
   }
-  if (PLAIN.test(url)) import("./plain-http.js").then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));
+  if (PLAIN.test(url)) (plainHttp ??= import("./plain-http.js")).then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));
   return request.send(state);
 }
 
