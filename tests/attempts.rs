@@ -688,6 +688,22 @@ fn max_turns_is_a_policy_before_the_turn() {
 }
 
 #[test]
+fn nothing_is_shortened_for_a_turn_that_max_turns_stops() {
+    let asked = Rc::new(Cell::new(0));
+    let count = asked.clone();
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |config| {
+        config.rules.max_turns = Some(1);
+        config.rules.transformers.push(Rc::new(move |messages: &[AgentMessage], _: bool| {
+            count.set(count.get() + 1);
+            Ok(Transform::Replace { messages: messages.to_vec(), report: None })
+        }));
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines().last().unwrap(), "run ends max_turns");
+    assert_eq!(asked.get(), 1);
+}
+
+#[test]
 fn pre_turn_injections_go_into_this_turns_call() {
     let (notes, clock) = (Notes::default(), Clock::default());
     let mut config = config(&clock, noting("m", &notes, Vec::new()), Vec::new());
