@@ -26,7 +26,7 @@ use turnwheel::driver::{agent_loop, agent_loop_continue};
 use turnwheel::error::{AgentError, ErrorKind};
 use turnwheel::event::AgentEvent;
 use turnwheel::message::AgentMessage;
-use turnwheel::policy::{PolicyContext, Transform, Verdict};
+use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, Transform, Verdict};
 use turnwheel::ports::HookCall;
 use turnwheel::tool::{AgentTool, AgentToolResult, ToolOutcome};
 
@@ -135,6 +135,27 @@ fn one_turn_in_the_order_of_the_chart() {
         (starts.len(), rest)
     };
     assert_eq!(order(&notes.borrow()), order(&wanted));
+}
+
+#[test]
+fn policies_see_the_whole_batch_though_its_first_call_stops_it() {
+    let notes = Notes::default();
+    let seen = notes.clone();
+    let given = vec![calls(&[("a", "t", "{}"), ("b", "t", "{}"), ("c", "t", "{}")])];
+    let mut stage = stage(given, vec![quick("t")], |config| {
+        config.rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
+            note(&seen, call.call_id);
+            Ok(match call.call_id {
+                "a" => DispatchVerdict::Stop("first".to_owned()),
+                "b" => DispatchVerdict::Stop("second".to_owned()),
+                _ => DispatchVerdict::Skip("not this".to_owned()),
+            })
+        }));
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(*notes.borrow(), ["a", "b", "c"]);
+    let stopped = "policy stopped tool batch before dispatch: first";
+    assert_eq!(stage.history()[2..], ["a", "b", "c"].map(|call| format!("{call}!: {stopped}")));
 }
 
 #[test]
