@@ -688,6 +688,44 @@ fn max_turns_is_a_policy_before_the_turn() {
 }
 
 #[test]
+fn nothing_is_shortened_for_a_turn_that_max_turns_stops() {
+    let asked = Rc::new(Cell::new(0));
+    let count = asked.clone();
+    let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |config| {
+        config.rules.max_turns = Some(1);
+        config.rules.transformers.push(Rc::new(move |messages: &[AgentMessage], _: bool| {
+            count.set(count.get() + 1);
+            Ok(Transform::Replace { messages: messages.to_vec(), report: None })
+        }));
+    });
+    stage.prompt("go").finish().check();
+    assert_eq!(stage.lines().last().unwrap(), "run ends max_turns");
+    assert_eq!(asked.get(), 1);
+}
+
+#[test]
+fn a_transformer_that_leaves_results_alone_is_an_error_and_no_empty_request() {
+    let asked = Rc::new(Cell::new(0));
+    let count = asked.clone();
+    let clock = Clock::default();
+    let given = RefCell::new(VecDeque::from([calls(&[("a", "t", "{}")])]));
+    let model = model("m", move |_, _| {
+        count.set(count.get() + 1);
+        stream::iter(given.borrow_mut().pop_front().unwrap_or_else(|| text("done"))).boxed_local()
+    });
+    let mut config = config(&clock, model, vec![quick("t")]);
+    config.rules.transformers.push(Rc::new(|messages: &[AgentMessage], _: bool| {
+        Ok(Transform::Replace { messages: messages[messages.len() - 1..].to_vec(), report: None })
+    }));
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").finish();
+    let last = "run ends error: the messages that are left have none for the model; a tool's result goes with the answer \
+                that has its call";
+    assert_eq!(stage.lines().last().unwrap(), last);
+    assert_eq!(asked.get(), 1, "nothing was asked for");
+}
+
+#[test]
 fn pre_turn_injections_go_into_this_turns_call() {
     let (notes, clock) = (Notes::default(), Clock::default());
     let mut config = config(&clock, noting("m", &notes, Vec::new()), Vec::new());
@@ -736,7 +774,7 @@ fn behind_the_call_policies_count_the_history_whatever_the_model_was_shown() {
     };
     let mut stage = stage(vec![calls(&[("a", "t", "{}")])], vec![quick("t")], |config| {
         config.rules.transformers.push(Rc::new(|messages: &[AgentMessage], _| {
-            Ok(Transform::View(messages.iter().rev().take(1).cloned().collect()))
+            Ok(Transform::View(messages.iter().take(1).cloned().collect()))
         }));
         config.rules.pre_turn.push(Rc::new(count(&notes, "before")));
         let after = count(&notes, "after");

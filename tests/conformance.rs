@@ -42,6 +42,13 @@ fn it_makes_no_difference_whether_messages_are_posted_or_polled() {
 }
 
 #[test]
+fn random_scenarios_go_as_they_went_in_swink_agent() {
+    // Its messages are polled. What is posted does not wait for a person.
+    let findings = findings("peer", 50, Some(Route::Provider));
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+#[test]
 fn every_scenario_of_format_2_is_played_as_it_was_read() {
     let findings = findings("scenarios", 80, None);
     assert!(findings.is_empty(), "{}", findings.join("\n"));

@@ -67,7 +67,7 @@ impl Step<'_> {
         }
         let state = self.state.session.snapshot();
         batch.state = state.clone();
-        let mut skipped = Vec::new();
+        let (mut skipped, mut stopped) = (Vec::new(), None);
         for place in 0..batch.calls.len() {
             match self.clear_call(batch, place, &state) {
                 None => {}
@@ -77,8 +77,12 @@ impl Step<'_> {
                     }
                 }
                 Some(Cleared::Skip(text)) => skipped.push((place, text)),
-                Some(Cleared::Stop(reason)) => return Err(reason),
+                // The others are still shown: whoever counts or audits calls sees all of them.
+                Some(Cleared::Stop(reason)) => drop(stopped.get_or_insert(reason)),
             }
+        }
+        if let Some(reason) = stopped {
+            return Err(reason);
         }
         for (place, text) in &skipped {
             self.close_open_question(batch, *place);

@@ -45,6 +45,10 @@ impl Step<'_> {
 
     #[inline(never)]
     pub(super) fn prepared(&mut self, result: Result<Transform, String>, overflow: bool) {
+        if !overflow && !self.state.turn.message_open && self.is_out_of_turns() {
+            // For a call that will not be, nothing is shortened.
+            return self.pre_turn();
+        }
         let refused = overflow.then(|| ListLength::of(self.shown_list()));
         self.state.turn.view = self.state.turn.chosen_view.clone();
         let transformed = result.and_then(|transform| self.transform(transform, overflow));

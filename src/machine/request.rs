@@ -77,17 +77,26 @@ impl Step<'_> {
         }));
     }
 
+    /// Whether messages were chosen that are none for a model, or only results are left without their calls.
+    fn has_lost_all(&self) -> bool {
+        let is_result = |message: &AgentMessage| matches!(message, AgentMessage::ToolResult(_));
+        self.state.turn.chosen_view.is_some() || self.shown_list().iter().any(is_result)
+    }
+
     /// Returns the request to the first model, or `None` if there can be none and the turn was ended.
     pub(super) fn new_request(&mut self) -> Option<ModelRequest> {
         let error = match self.request_messages() {
             Ok(_) if self.rules.models.is_empty() => {
                 ErrorInfo::new(ErrorKind::Misuse, "there is no model; set `model`")
             }
-            // An empty history may be what a host wants; what was chosen for a turn has something to say.
-            Ok(messages) if messages.is_empty() && self.state.turn.chosen_view.is_some() => {
-                let text = "the messages chosen for this turn have none for the model; a tool's result goes with the answer \
-                            that has its call";
-                ErrorInfo::new(ErrorKind::Hook, text).in_phase("prepare_turn")
+            // An empty history may be what a host wants; what was chosen for a turn, or left of it, has something to say.
+            Ok(messages) if messages.is_empty() && self.has_lost_all() => {
+                let (whose, phase) = match self.state.turn.chosen_view {
+                    Some(_) => ("chosen for this turn", "prepare_turn"),
+                    None => ("that are left", "transform_context"),
+                };
+                let text = "have none for the model; a tool's result goes with the answer that has its call";
+                ErrorInfo::new(ErrorKind::Hook, ["the messages ", whose, " ", text].concat()).in_phase(phase)
             }
             Ok(messages) => return Some(self.request(messages)),
             Err(text) => {

@@ -39,6 +39,12 @@ fn check_part(part: &Value) -> Result<(), String> {
         Some(other) => return Err(["unknown part `", other, "`"].concat()),
         None => return Err("a part has no `type`".to_owned()),
     };
+    if !matches!(part.get("detail"), None | Some(Value::Null))
+        && !matches!(part.text_at("detail"), Some("low" | "high" | "auto"))
+        && part.text_at("type") == Some("image")
+    {
+        return Err("`detail` of an image must be `low`, `high` or `auto`".to_owned());
+    }
     let missing = texts.iter().find(|key| part.text_at(key).is_none());
     match missing.or_else(|| any.iter().find(|key| part.get(key).is_none())) {
         Some(key) => Err(["a part has no `", key, "`"].concat()),

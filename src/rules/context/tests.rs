@@ -240,7 +240,7 @@ fn the_window_keeps_the_anchor_with_its_results_and_the_newest_that_fit() {
 }
 
 #[test]
-fn a_call_stays_with_its_results_where_only_the_call_is_too_much() {
+fn an_exchange_stays_whole_where_only_a_part_of_it_is_too_much() {
     let long = "x".repeat(400);
     let calling = answer(&long, &["t1", "t2"]);
     let history = [user("q"), user(&long), calling, result("t1", &long), result("t2", &long)];
@@ -258,6 +258,9 @@ fn a_call_stays_with_its_results_where_only_the_call_is_too_much() {
     let window = |normal_budget| SlidingWindow { normal_budget, overflow_budget: 0, anchor: 1 };
     assert_eq!(window(301).apply(&longer, false, 0).map(|kept| kept.dropped_count), Some(1));
     assert_eq!(window(300).apply(&longer, false, 0).map(|kept| kept.dropped_count), Some(4));
+    // If of several results only the newest fits, the others and the call stay with it; if nothing fits beside it, none does.
+    assert_eq!(window(200).apply(&longer, false, 0).map(|kept| kept.dropped_count), Some(4));
+    assert_eq!(window(250).apply(&longer, false, 0).map(|kept| kept.dropped_count), Some(1));
 }
 
 #[test]

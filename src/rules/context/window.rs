@@ -39,7 +39,7 @@ impl SlidingWindow {
     /// because the provider has cached them. Results never lose their calls, and the newest exchange stays
     /// even if it does not fit.
     ///
-    /// Where the results of a call fit and only the call does not, it stays with them as long as there was room left.
+    /// Where the newest results of an exchange fit and the rest of it does not, it stays as a whole if there was room left.
     pub fn apply(&self, messages: &[AgentMessage], overflow: bool, protected: usize) -> Option<Windowed> {
         self.apply_counted(messages, overflow, protected, &estimate_tokens)
     }
@@ -113,14 +113,14 @@ fn anchor_end(messages: &[AgentMessage], anchor: usize) -> usize {
     anchor + results.count()
 }
 
-/// Like [`tail_start`], but keeps the call of results that fit if there was room left for a part of it: dropping the
-/// whole exchange would leave out far more than was too much.
+/// Like [`tail_start`], but keeps the whole exchange if its newest results fit and there was room left for a part of the
+/// rest: dropping all of it would leave out far more than was too much.
 fn whole_exchange(messages: &[AgentMessage], tokens: &[u64], budget: u64) -> usize {
     let start = fit_start(tokens, budget);
     let kept = sum(tokens.get(start..).unwrap_or_default());
-    let call = start.checked_sub(1);
     let is_split = messages.get(start).is_some_and(is_result);
-    match call.filter(|at| is_split && kept < budget && !messages.get(*at).is_some_and(is_result)) {
+    let call = messages.iter().take(start).rposition(|message| !is_result(message));
+    match call.filter(|_| is_split && kept < budget) {
         Some(call) => call,
         None => tail_start(messages, tokens, budget),
     }

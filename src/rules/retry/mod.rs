@@ -103,7 +103,8 @@ impl RetryConfig {
             return first;
         }
         let grown = to_float(self.initial_backoff_ms) * self.multiplier.powi(exponent);
-        if grown.is_nan() || grown < 0.0 {
+        // Also of a negative delay that is too small for a number nothing is left but its sign.
+        if grown.is_nan() || grown.is_sign_negative() {
             return first;
         }
         to_whole(grown).min(self.max_backoff_ms)

@@ -29,7 +29,7 @@ pub(super) const FILTER_TAGS: &str = "\
 
 pub(super) const FILTER_TEXTS: &str = "\
     content management policy|content exists risk|content policy violation|was flagged|been flagged|\
-    was blocked by our safety";
+    was blocked by our safety|content filtering policy|result of our safety";
 
 pub(super) const AUTH_TAGS: &str = "\
     authentication_error|permission_error|invalid_api_key|api_key_invalid|service_disabled|\

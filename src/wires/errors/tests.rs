@@ -204,6 +204,10 @@ fn keys_and_filters_hide_behind_other_statuses() {
     assert_eq!(answer(400, azure).code, K::ContentFiltered);
     let openrouter = r#"{"error":{"code":403,"message":"x","metadata":{"flagged_input":"y"}}}"#;
     assert_eq!(answer(403, openrouter).code, K::ContentFiltered);
+    let anthropic = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Output blocked by content filtering policy"}}"#;
+    assert_eq!(answer(400, anthropic).code, K::ContentFiltered);
+    let openai = r#"{"error":{"message":"Your request was rejected as a result of our safety system."}}"#;
+    assert_eq!(answer(400, openai).code, K::ContentFiltered);
     let moonshot =
         r#"{"error":{"message":"The engine is currently overloaded","type":"engine_overloaded_error"}}"#;
     assert_eq!(answer(429, moonshot).code, K::Overloaded);

@@ -78,12 +78,12 @@ impl Frames for ChatDecoder {
 
     fn finish(&mut self, answering: &mut Answering) {
         answering.start();
-        let word = answering.stop_word.as_deref().unwrap_or_default();
+        let word = own_word(answering);
         // SGLang and vLLM say `abort` when they give an answer up, Z.ai says `network_error`.
-        if matches!(word, "error" | "abort" | "network_error" | "insufficient_system_resource") {
+        if matches!(word.as_str(), "error" | "abort" | "network_error" | "insufficient_system_resource") {
             let is_busy = word == "insufficient_system_resource";
             let kind = if is_busy { ErrorKind::Overloaded } else { ErrorKind::Server };
-            let message = ["the provider ended the answer with `", word, "`"].concat();
+            let message = ["the provider ended the answer with `", &word, "`"].concat();
             return answering.fail(ErrorInfo::new(kind, message));
         }
         let stop_reason = self.stop_reason(answering);
@@ -161,7 +161,7 @@ impl ChatDecoder {
             self.calls.take(piece, position, count, answering);
         }
         if !choice.finish_reason.is_empty() {
-            answering.stop(choice.finish_reason.to_ascii_lowercase());
+            answering.stop(choice.finish_reason.as_ref().to_owned());
         }
     }
 
@@ -181,18 +181,23 @@ impl ChatDecoder {
         if answering.is_refused() {
             return Stop::Refusal;
         }
-        let word = answering.stop_word.as_deref();
-        if let Some(filter) = word.and_then(filter_of) {
+        let word = own_word(answering);
+        if let Some(filter) = filter_of(&word) {
             return filter;
         }
-        match word {
-            Some("length" | "model_length" | "max_tokens" | "model_context_window_exceeded") => Stop::Length,
-            Some("tool_calls" | "function_call" | "tool_use") => Stop::ToolUse,
+        match word.as_str() {
+            "length" | "model_length" | "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+            "tool_calls" | "function_call" | "tool_use" => Stop::ToolUse,
             // Calls that are whole ask for their results, whatever the server's word.
             _ if !self.calls.is_empty() => Stop::ToolUse,
             _ => Stop::Stop,
         }
     }
+}
+
+/// The provider's word for the end, to be compared: gateways write some of them in capitals.
+fn own_word(answering: &Answering) -> String {
+    answering.stop_word.as_deref().unwrap_or_default().to_ascii_lowercase()
 }
 
 /// Fails with the error that a chunk holds, at its top or in its choice.
