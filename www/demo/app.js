@@ -10,7 +10,7 @@ import { browsersOwn } from "./device.js";
 import { byId, h } from "./dom.js";
 import { HeardRun, eventsOf } from "./elsewhere.js";
 import { loadInPage, loadInspector, loadStores, loadTabs } from "./engine.js";
-import { Loading } from "./loading.js";
+import { Loading, NOT_KEPT } from "./loading.js";
 import { Heard } from "./heard.js";
 import { Memory } from "./memory.js";
 import { FIRST_CHOICE, isOnDevice, nameOf, modelsToTry, rowOf, whatLeaves, whereOf } from "./models.js";
@@ -671,6 +671,7 @@ class App {
     byId("rehearsal-note", HTMLElement).hidden = !isRehearsal;
     document.documentElement.dataset["model"] = choice.row;
     if (isOnDevice(rowOf(choice.row))) this.place.stayHere();
+    this.usage.isByToken = isOnDevice(rowOf(choice.row));
     this.usage.label(!isRehearsal ? "" : "The rehearsal has no tokens; these are estimates, four characters to one.");
     this.#discardAgent();
     this.#updateControls();
@@ -707,7 +708,7 @@ class App {
     buttons.reset.disabled = this.traces.length === 0;
     this.place.fix(this.goOn !== undefined || isOnDevice(rowOf(this.chooser.choice.row)));
     byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : this.opening.isOffered ? "Enter runs it live." : "Enter sends, Shift+Enter begins a new line.";
-    const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice)}`;
+    const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice)}${this.#device?.isKept === false ? ` ${NOT_KEPT}` : ""}`;
     byId("hint-who", HTMLElement).textContent = isRunning ? "" : this.place.isElsewhere ? `${who} The loop runs in a Worker on this machine; this page listens.` : who;
     this.#suggest(isRunning);
     this.#updateBox();

@@ -5,6 +5,7 @@
 // Prints a line per check and `N passed, N failed`; ends with 1 if one failed.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
@@ -1114,18 +1115,113 @@ await checkPage("a model that cannot be loaded says why, and the rehearsal goes 
   assert.equal(await page.textContent(by("model-name")), "Rehearsal");
 });
 
-await checkPage("weights that the browser does not keep are fetched without that", async (page) => {
-  await page.route("**/site.json", (route) => route.fulfill({ json: { worker: null, weights: { url: "https://models.example/tiny.gguf", name: "Tiny" } } }));
-  let times = 0;
-  await page.route("https://models.example/tiny.gguf", (route) => (times++, route.fulfill({ body: "no weights at all", headers: { "access-control-allow-origin": "*" } })));
-  await reload(page);
-  // As Chromium says it of what a private window's cache has no room for.
-  await page.evaluate(() => void (Cache.prototype.put = () => Promise.reject(new DOMException("Unexpected internal error.", "UnknownError"))));
-  await page.click(by("offer-small"));
+/**
+ * The page with weights of this content at another address, which are sent as far as `upTo` says, each time they are asked for;
+ * and with a double of llama.cpp, which takes all that begins as weights do. Returns what was asked for.
+ * @param {Page} page @param {Buffer} content @param {(times: number) => number} upTo @param {() => Promise<unknown>} body
+ */
+async function withWeights(page, content, upTo, body) {
+  /** @type {(string | undefined)[]} */
+  const asked = [];
+  await page.route("**/wllama/index.min.js", (route) => route.fulfill({ contentType: "text/javascript", body: `export class Wllama {
+    async loadModel([blob]) { globalThis.loadedText = await blob.text(); }
+    async exit() {}
+    async createChatCompletion({ messages }) {
+      return (async function* () {
+        for (const content of ["It is ", "loaded."]) yield await new Promise((resolve) => setTimeout(resolve, 30, { choices: [{ delta: { content } }] }));
+        yield { choices: [{ delta: {}, finish_reason: "stop" }], usage: { prompt_tokens: 9, completion_tokens: 5 } };
+      })();
+    }
+  }` }));
+  await withServer((request, response) => {
+    if (request.method === "OPTIONS") return void response.writeHead(204, CORS).end();
+    asked.push(request.headers.range);
+    const from = Number(/bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    const rest = content.subarray(from, upTo(asked.length));
+    response.writeHead(from > 0 ? 206 : 200, { ...CORS, "content-length": content.length - from });
+    response.write(rest, () => void (from + rest.length === content.length ? response.end() : setTimeout(() => response.destroy(), 200)));
+  }, async (address) => {
+    const sha256 = createHash("sha256").update(content).digest("hex");
+    await page.route("**/site.json", (route) => route.fulfill({ json: { worker: null, weights: { url: `${address}/tiny.gguf`, name: "Tiny", bytes: content.length, sha256 } } }));
+    await reload(page);
+    await body();
+  });
+  return asked;
+}
+
+/** @param {Page} page */
+async function loadSmall(page) {
+  await page.click(by("choose-model"));
+  await page.check(by("row-small"));
   await page.click(by("model-use"));
-  await page.waitForSelector(`${by("loading")}[data-state="failed"]`);
-  assert.match(await page.innerText(by("loading-text")), /Tiny is no GGUF file/, "what came was read");
-  assert.equal(times, 2);
+}
+
+const isLoaded = (/** @type {Page} */ page) => page.waitForFunction(() => document.querySelector('[data-testid="model-name"]')?.textContent === "Tiny");
+const WEIGHTS = Buffer.from(`GGUF${Array.from({ length: 4000 }, (_, i) => `part ${i};`).join("")}`);
+
+await checkPage("weights whose connection breaks go on where they stopped, are checked, and are there at the next visit", async (page, complaints) => {
+  const asked = await withWeights(page, WEIGHTS, (times) => [1000, 1000, 20_000][times - 1] ?? WEIGHTS.length, async () => {
+    await loadSmall(page);
+    await page.waitForFunction(() => /The connection broke\. Fetching the rest of Tiny/.test(document.querySelector('[data-testid="loading-text"]')?.textContent ?? ""));
+    await isLoaded(page);
+    assert.equal(await page.evaluate(() => /** @type {any} */ (globalThis)["loadedText"]), WEIGHTS.toString());
+    await send(page, "Is it there?");
+    await idle(page);
+    assert.equal(await answer(page), "It is loaded.");
+    assert.match(await page.innerText(by("usage-rate")), /\d/);
+    assert.doesNotMatch(await page.innerText(by("hint")), /does not keep/);
+    await reload(page);
+    await loadSmall(page);
+    await isLoaded(page);
+  });
+  assert.deepEqual(asked, [undefined, "bytes=1000-", "bytes=1000-", "bytes=20000-"]);
+  forgive(complaints);
+});
+
+await checkPage("a download that is cancelled goes on at the next click; a server that sends no parts sends all of it", async (page, complaints) => {
+  let most = 5000;
+  const asked = await withWeights(page, WEIGHTS, () => most, async () => {
+    await loadSmall(page);
+    await page.waitForFunction(() => /broke/.test(document.querySelector('[data-testid="loading-text"]')?.textContent ?? ""));
+    await page.click(by("loading-cancel"));
+    most = 6000;
+    await loadSmall(page);
+    await page.waitForFunction(() => /broke/.test(document.querySelector('[data-testid="loading-text"]')?.textContent ?? ""));
+    await page.click(by("loading-cancel"));
+    await page.route("**/tiny.gguf", (route) => route.fulfill({ body: WEIGHTS, headers: CORS }), { times: 1 });
+    await loadSmall(page);
+    await isLoaded(page);
+    assert.equal(await page.evaluate(() => /** @type {any} */ (globalThis)["loadedText"]), WEIGHTS.toString());
+  });
+  assert.equal(asked[0], undefined);
+  assert.ok(asked.slice(1).every((range) => /^bytes=[56]000-$/.test(String(range))), asked.join());
+  forgive(complaints);
+});
+
+await checkPage("weights that the browser does not keep are fetched once all the same, and the page says so", async (page) => {
+  const asked = await withWeights(page, WEIGHTS, () => WEIGHTS.length, async () => {
+    // As Chromium says it of what a private window's cache has no room for.
+    await page.evaluate(() => void (Cache.prototype.put = () => Promise.reject(new DOMException("Unexpected internal error.", "UnknownError"))));
+    await loadSmall(page);
+    await isLoaded(page);
+    assert.match(await page.innerText(by("hint")), /This browser does not keep it: the next visit fetches it again/);
+    await page.waitForFunction(() => /does not keep it/.test(document.querySelector('[data-testid="live"]')?.textContent ?? ""));
+  });
+  assert.equal(asked.length, 1);
+});
+
+await checkPage("weights that are not what was announced are not used, and not kept", async (page) => {
+  await page.route("**/site.json", (route) => route.fulfill({ json: { worker: null, weights: { url: "https://models.example/tiny.gguf", name: "Tiny", bytes: 17, sha256: "0".repeat(64) } } }));
+  let body = "GGUF, and so on: ";
+  await page.route("https://models.example/tiny.gguf", (route) => route.fulfill({ body, headers: { "access-control-allow-origin": "*" } }));
+  await reload(page);
+  for (const [sent, says] of /** @type {[string, RegExp][]} */ ([["GGUF, and so on: ", /something else than what was announced/], ["GGUF", /1 MB came instead of 1 MB/]])) {
+    body = sent;
+    await loadSmall(page);
+    await page.waitForFunction((source) => new RegExp(source).test(document.querySelector('[data-testid="loading"][data-state="failed"] [data-testid="loading-text"]')?.textContent ?? ""), says.source);
+    await page.click(by("loading-cancel"));
+  }
+  assert.equal(await page.evaluate(() => caches.open("turnwheel-demo-weights").then((cache) => cache.keys()).then((keys) => keys.filter(({ url }) => /from=0$/.test(url)).length)), 0);
 });
 
 await checkPage("every choice says what leaves the page, and to whom", async (page) => {
