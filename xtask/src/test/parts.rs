@@ -171,7 +171,7 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "lighthouse", files: "tests/e2e/lighthouse.mjs", needs: Need::Browser, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
-    Part { name: "local", files: "tests/e2e/local.mjs", needs: Need::Package, count: Count::Peer,
+    Part { name: "local", files: "tests/e2e/local*.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "wasi", files: "tests/e2e/wasi.mjs", needs: Need::Nothing, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
