@@ -8,9 +8,12 @@
 /** @typedef {import("../npm/index.js").AgentOptions} AgentOptions */
 /** @typedef {import("../npm/tabs.js").SharedAgent} SharedAgent */
 /** @typedef {import("../npm/tabs.js").TabRole} TabRole */
+/** @typedef {import("./memory.js").Who} Who */
 
 /** What a tab asks of the others: the one that owns the agent gives it away. */
 const HAND_OVER = "hand over";
+/** What a tab that follows asks: who answers? */
+const WHO = "who answers";
 /** Where the tabs find which conversation is theirs. */
 const CURRENT = "turnwheel-demo-conversation";
 
@@ -21,6 +24,8 @@ const CURRENT = "turnwheel-demo-conversation";
  * @property {(role: TabRole, tookMs: number) => void} onRole
  * @property {(event: AgentEvent) => void} onEvent everything that happens, whoever began it
  * @property {() => void} onOther another tab has begun another conversation
+ * @property {() => Who} who who answers when this tab owns the agent
+ * @property {(who: Who) => void} onWho who answers in the tab that owns the agent
  * @property {(error: unknown) => void} onError
  */
 
@@ -38,8 +43,17 @@ export class Together {
     /** Tells what has happened so far, and then all that happens. */
     this.listen = () => {};
     this.channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("turnwheel-demo") : undefined;
-    this.channel?.addEventListener("message", ({ data }) => void (data === HAND_OVER && this.agent?.handOver()));
+    this.channel?.addEventListener("message", ({ data }) => {
+      if (data === HAND_OVER) this.agent?.handOver();
+      else if (data === WHO) this.#tell();
+      else if (typeof data?.who?.row === "string" && !this.own) callbacks.onWho(data.who);
+    });
     addEventListener("storage", ({ key }) => void (key === CURRENT && this.callbacks.onOther()));
+  }
+
+  /** Tells the other tabs who answers here. */
+  #tell() {
+    if (this.own) this.channel?.postMessage({ who: this.callbacks.who() });
   }
 
   /** Whether another tab owns the agent. */
@@ -69,6 +83,8 @@ export class Together {
       onRole: (role, { tookMs }) => {
         if (role === "follower") this.own = undefined;
         onRole(role, tookMs);
+        if (role === "follower") this.channel?.postMessage(WHO);
+        else this.#tell();
       },
     });
     this.agent = agent;
@@ -116,6 +132,7 @@ export class Together {
     if (!own) return void this.channel?.postMessage(HAND_OVER);
     const { model, systemPrompt = "", tools = [], streamOptions = {}, budget } = this.callbacks.options();
     Object.assign(own, { model, systemPrompt, tools, streamOptions, budget });
+    this.#tell();
   }
 
   /** Makes the agent anew, for what cannot be changed otherwise. */

@@ -1123,12 +1123,14 @@ await checkPage("a model that cannot be loaded says why, and the rehearsal goes 
 async function withWeights(page, content, upTo, body) {
   /** @type {(string | undefined)[]} */
   const asked = [];
-  await page.route("**/wllama/index.min.js", (route) => route.fulfill({ contentType: "text/javascript", body: `export class Wllama {
+  const context = page.context();
+  await context.route("**/wllama/index.min.js", (route) => route.fulfill({ contentType: "text/javascript", body: `export class Wllama {
     async loadModel([blob]) { globalThis.loadedText = await blob.text(); }
     async exit() {}
     async createChatCompletion({ messages }) {
       return (async function* () {
-        for (const content of ["It is ", "loaded."]) yield await new Promise((resolve) => setTimeout(resolve, 30, { choices: [{ delta: { content } }] }));
+        const words = JSON.stringify(messages).includes("Be slow") ? Array.from({ length: 20 }, (_, i) => "word " + i + " ") : ["It is ", "loaded."];
+        for (const content of words) yield await new Promise((resolve) => setTimeout(resolve, words.length > 2 ? 150 : 30, { choices: [{ delta: { content } }] }));
         yield { choices: [{ delta: {}, finish_reason: "stop" }], usage: { prompt_tokens: 9, completion_tokens: 5 } };
       })();
     }
@@ -1142,7 +1144,7 @@ async function withWeights(page, content, upTo, body) {
     response.write(rest, () => void (from + rest.length === content.length ? response.end() : setTimeout(() => response.destroy(), 200)));
   }, async (address) => {
     const sha256 = createHash("sha256").update(content).digest("hex");
-    await page.route("**/site.json", (route) => route.fulfill({ json: { worker: null, weights: { url: `${address}/tiny.gguf`, name: "Tiny", bytes: content.length, sha256 } } }));
+    await context.route("**/site.json", (route) => route.fulfill({ json: { worker: null, weights: { url: `${address}/tiny.gguf`, name: "Tiny", bytes: content.length, sha256 } } }));
     await reload(page);
     await body();
   });
@@ -1222,6 +1224,38 @@ await checkPage("weights that are not what was announced are not used, and not k
     await page.click(by("loading-cancel"));
   }
   assert.equal(await page.evaluate(() => caches.open("turnwheel-demo-weights").then((cache) => cache.keys()).then((keys) => keys.filter(({ url }) => /from=0$/.test(url)).length)), 0);
+});
+
+await checkPage("a model goes with the tab that loaded it: the next one says so, and loads it or goes on with its own", async (page) => {
+  await withWeights(page, WEIGHTS, () => WEIGHTS.length, async () => {
+    const hears = (/** @type {Page} */ tab, /** @type {number} */ times) => tab.waitForFunction((times) => (document.querySelector('[data-testid="messages"]')?.textContent ?? "").split("word 3").length > times, times);
+    await loadSmall(page);
+    await isLoaded(page);
+    const second = await secondTab(page);
+    await isLoaded(second);
+    assert.match(await second.innerText("#hint-who"), /Tiny answers, in the other tab\. Nothing leaves this page/);
+    await send(page, "Be slow");
+    await hears(second, 1);
+    await page.close();
+    await second.waitForSelector(by("load-again"));
+    assert.match(await second.innerText(by("failure")), /A run waits to go on\.[\s\S]*begun with Tiny, which went with its page/);
+    assert.match(await second.innerText(by("role")), /The tab that ran this conversation has left/);
+    await accessible(second);
+    await shot(second, "waits");
+    await second.click(by("load-again"));
+    await idle(second);
+    assert.match(await answer(second), /word 19/);
+    assert.equal(await second.locator(by("failure")).count(), 0);
+    const third = await secondTab(second);
+    await send(second, "Be slow again");
+    await hears(third, 2);
+    await second.close();
+    await third.click(by("go-on"));
+    await third.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+    assert.doesNotMatch(await answer(third), /word 19/);
+    assert.match(await third.innerText(by("role")), /took over in \d+ ms\. Tiny answered there; here Rehearsal does/);
+    assert.equal(await third.textContent(by("model-name")), "Rehearsal");
+  });
 });
 
 await checkPage("every choice says what leaves the page, and to whom", async (page) => {
