@@ -556,7 +556,7 @@ class App {
     const gone = role === "owner" && this.other && this.other.row !== this.chooser.choice.row ? ` ${nameOf({ ...this.other, apiKey: "" })} answered there; here ${nameOf(this.chooser.choice)} does.` : "";
     if (role !== "follower") this.#showOther(undefined);
     document.documentElement.dataset["role"] = role;
-    const text = role === "follower" ? "Another tab runs this conversation. This one shows it, and may speak." : role === "owner" && before === "follower" ? `The other tab has left: this one took over in ${Math.round(tookMs)} ms.${gone}` : "";
+    const text = role === "follower" ? "Another tab runs this conversation. This one shows it, and may speak." : role === "owner" && before === "follower" ? `The other tab has left: this one took over in ${Math.round(tookMs)} ms.${gone}` : role === "alone" || this.together.isForgetful ? "This browser stores nothing for this page: the conversation ends with this tab." : "";
     const note = byId("role", HTMLElement);
     note.textContent = text;
     note.hidden = text === "";

@@ -1258,6 +1258,24 @@ await checkPage("a model goes with the tab that loaded it: the next one says so,
   });
 });
 
+await checkPage("in a browser that stores nothing the conversation is this tab's, and the page says so", async (page) => {
+  await page.addInitScript(() => {
+    for (const name of ["indexedDB", "localStorage", "caches"]) Object.defineProperty(globalThis, name, { get() { throw new DOMException("denied", "SecurityError"); } });
+  });
+  await page.reload();
+  await page.waitForSelector("html[data-ready]");
+  assert.match(await page.innerText(by("role")), /stores nothing for this page: the conversation ends with this tab/);
+  await full(page);
+  for (const question of ["What is 17*23?", "What is 6*7? And rename this page to Turning"]) await send(page, question).then(() => (question.includes("rename") ? page.click(by("allow")) : idle(page)));
+  await page.waitForFunction(() => document.querySelectorAll('[data-testid="run-end"]').length === 2);
+  assert.match(await page.innerText(by("messages")), /391[\s\S]*42/);
+  await page.click(by("reset"));
+  await page.waitForSelector(by("welcome"));
+  await send(page, "What is 2+2?");
+  await idle(page);
+  assert.match(await answer(page), /4/);
+});
+
 await checkPage("every choice says what leaves the page, and to whom", async (page) => {
   await page.click(by("choose-model"));
   for (const [row, says] of /** @type {[string, RegExp][]} */ ([
