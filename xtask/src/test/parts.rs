@@ -147,7 +147,7 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "lives", files: "tests/e2e/lives.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
-    Part { name: "tabs", files: "tests/e2e/tabs.mjs", needs: Need::Browser, count: Count::Peer,
+    Part { name: "tabs", files: "tests/e2e/tabs*.mjs", needs: Need::Browser, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "fleet", files: "tests/e2e/fleet.mjs", needs: Need::Package, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
