@@ -37,10 +37,12 @@ async function makeExtension(folder) {
 
 test("pages of an extension share an agent in its storage", { timeout: 120_000 }, async (t) => {
   const [folder, profile] = [mkdtempSync(join(tmpdir(), "turnwheel-extension-")), mkdtempSync(join(tmpdir(), "turnwheel-profile-"))];
-  t.after(() => [folder, profile].forEach((each) => rmSync(each, { recursive: true, force: true })));
   const address = await makeExtension(folder);
   const context = await chromium.launchPersistentContext(profile, { executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", "--headless=new", `--disable-extensions-except=${folder}`, `--load-extension=${folder}`], ignoreDefaultArgs: ["--disable-extensions"] });
-  t.after(() => context.close());
+  t.after(async () => {
+    await context.close();
+    for (const each of [folder, profile]) rmSync(each, { recursive: true, force: true });
+  });
   const open = async () => {
     const page = await context.newPage();
     await page.goto(address);
