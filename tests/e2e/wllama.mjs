@@ -75,6 +75,12 @@ test("a model in the page", { skip: missing, timeout: 10 * 60_000 }, async (t) =
     assert.equal(next.stopReason, "completed");
     assert.ok(next.usage.cacheRead > 0);
   });
+
+  await t.test("how fast it reads and writes", async (t) => {
+    const { prompt_n, prompt_per_second, predicted_per_second } = await page.evaluate(speed);
+    t.diagnostic(`it reads ${prompt_per_second.toFixed(1)} tokens a second (${prompt_n} of them) and writes ${predicted_per_second.toFixed(1)}`);
+    assert.ok(prompt_per_second > 0 && predicted_per_second > 0);
+  });
 });
 
 /** In the page: an agent with two tools answers one question, with a call of this tool first. @param {{ question: string, toolName: string | undefined }} how */
@@ -96,7 +102,7 @@ async function asks({ question, toolName }) {
     const [{ Agent }, { wllama }, { Wllama }] = await Promise.all(["turnwheel", "turnwheel/local", "@wllama/wllama"].map((name) => import(name)));
     const engine = new Wllama({ default: "./node_modules/@wllama/wllama/esm/wasm/wllama.wasm" }, { suppressNativeLog: true });
     await engine.loadModelFromUrl(new URL("model.gguf", location.href).href, { n_ctx: 2048, n_threads: 1 });
-    return { Agent, model: wllama(engine, { maxCalls: 1 }) };
+    return { Agent, engine, model: wllama(engine, { maxCalls: 1 }) };
   }
 }
 
@@ -116,4 +122,13 @@ async function aborts() {
   const tookMs = performance.now() - since;
   const { stopReason, usage } = await agent.prompt("Now say hello.");
   return { tookMs, aborted, next: { stopReason, usage } };
+}
+
+/** In the page: what the engine itself measures, of a text that it has not read. */
+async function speed() {
+  const { engine } = await /** @type {any} */ (globalThis).kit;
+  const words = Array.from({ length: 60 }, (_, i) => ["sea", "red", "house", "walk", "nine"][(i * 7) % 5] + String(i % 13)).join(" ");
+  let timings;
+  for await (const chunk of await engine.createChatCompletion({ stream: true, messages: [{ role: "user", content: `${words}. Count from one to twenty in words.` }], max_tokens: 24, temperature: 0 })) timings = chunk.timings ?? timings;
+  return timings;
 }

@@ -219,6 +219,83 @@ test("an answer that is cut is cut, and its call does not run", async () => {
   assert.equal(outcome.all("message_end")[0].message.stopReason, "length");
 });
 
+test("what nothing holds to a form makes no more calls than it may, and the engine is free again", async () => {
+  for (const [name, model, log] of engines((messages) => (JSON.stringify(messages).includes("Tool results") ? '{"say": "Done."}' : `{"calls": [${Array.from({ length: 9 }, (_, i) => `{"name": "get_weather", "arguments": {"city": "${i}"}}`).join(", ")}]}`))) {
+    /** @type {string[]} */
+    const asked = [];
+    const agent = new Agent({ model, tools: [weather(asked)] });
+    assert.deepEqual([(await agent.prompt("Weather?")).text, asked], ["Done.", ["0", "1", "2", "3"]], name);
+    assert.equal(log.interrupted ?? 1, 1, "the engine was told");
+    assert.equal((await agent.prompt("Thanks")).text, "Done.");
+  }
+});
+
+test("an engine that fails in the middle is not asked again as if it had said nothing", async () => {
+  for (const text of ["Unexpected empty grammar stack after accepting piece: x", "the device was lost"]) {
+    const engine = wllamaEngine(sensible);
+    engine.createChatCompletion = async (request) => {
+      engine.asked.push(request);
+      return (async function* () {
+        yield { choices: [{ delta: { content: '{"say": "It ra' } }] };
+        throw new Error(text);
+      })();
+    };
+    const { error, text: said } = await new Agent({ model: wllama(engine), tools: [weather()], retry: { maxAttempts: 1 } }).prompt("Weather?");
+    assert.deepEqual([error?.code, said, engine.asked.length], ["server", "It ra", 1]);
+  }
+});
+
+test("an engine that died is let go, and made anew", async () => {
+  /** @type {string[]} */
+  const ended = [];
+  let made = 0;
+  const model = wllama(async () => {
+    const name = `engine ${++made}`;
+    const engine = Object.assign(wllamaEngine(sensible), { exit: async () => void ended.push(name) });
+    if (made === 1) engine.createChatCompletion = () => Promise.reject(new Error("the worker died"));
+    return engine;
+  });
+  const agent = new Agent({ model, tools: [weather()], retry: { maxAttempts: 3, initialBackoffMs: 1 } });
+  assert.equal((await agent.prompt("Weather?")).text, "It says: rain in Oslo.");
+  assert.deepEqual([made, ended], [2, ["engine 1"]]);
+});
+
+test("what engines write in their chunks beside words changes nothing, and what is none is a failure that is told", async () => {
+  const chunk = (/** @type {any} */ content, /** @type {any} */ more = {}) => ({ choices: [{ delta: { content, ...more } }] });
+  /** @type {[string, () => any, string | undefined][]} */
+  const cases = [
+    ["no calls", () => [chunk('{"say": "hi"}', { tool_calls: null, reasoning_content: null })], "hi"],
+    ["no choices", () => [chunk('{"say": "hi"}'), { choices: null }, { choices: [null] }, { choices: [{ delta: null, finish_reason: null }], usage: null }], "hi"],
+    ["numbers that are none", () => [chunk('{"say": "hi"}'), { choices: [], usage: { prompt_tokens: "12", completion_tokens: NaN, total_tokens: -5, prompt_tokens_details: null } }], "hi"],
+    ["half a letter", () => [chunk('{"say": "\ud83d'), chunk('\ude42"}')], "🙂"],
+    ["nothing at all", () => undefined, undefined], ["a number", () => 7, undefined], ["no chunk", () => [null], undefined], ["no text", () => [chunk(12)], undefined],
+    ["an error that is none", () => { throw undefined; }, undefined], ["a rejection that is none", () => Promise.reject(null), undefined],
+  ];
+  for (const [name, give, said] of cases) for (const model of [wllama(/** @type {any} */ ({ createChatCompletion: give })), webLlm({ chat: { completions: { create: async () => streamed(await give()) } } })]) {
+    const { stopReason, error, text } = await new Agent({ model, tools: [weather()], retry: { maxAttempts: 1 } }).prompt("Hello");
+    assert.deepEqual([stopReason, error?.code, text], said === undefined ? ["error", "server", ""] : ["completed", undefined, said], `${model.id}: ${name}`);
+  }
+});
+
+/** @param {any} chunks */
+const streamed = (chunks) => (Array.isArray(chunks) ? (async function* () { yield* chunks; })() : chunks);
+
+test("promptApi: an answer that fits no constraint is asked for again", async () => {
+  const { api } = languageModel(sensible);
+  let times = 0;
+  const broken = { ...api, create: async (/** @type {any} */ options) => {
+    const session = /** @type {any} */ (await api.create(options));
+    const { promptStreaming } = session;
+    session.promptStreaming = (/** @type {any[]} */ ...given) => {
+      if (++times === 1) throw Object.assign(new Error("the answer does not conform"), { name: "SyntaxError" });
+      return promptStreaming.apply(session, given);
+    };
+    return session;
+  } };
+  const { result, all } = await readRun(new Agent({ model: promptApi({ api: broken }), tools: [weather()], retry: { maxAttempts: 2, initialBackoffMs: 1 } }).prompt("Weather?"));
+  assert.deepEqual([result.text, all("retry_attempt").length], ["It says: rain in Oslo.", 1]);
+});
+
 test("wrong usages name the way out", async () => {
   await misused(() => wllama(/** @type {any} */ ({})), /createChatCompletion.*version 3/);
   await misused(() => webLlm(/** @type {any} */ ({})), /MLCEngine.*chat\.completions\.create/);

@@ -199,6 +199,36 @@ test("an owner that hears of a later one gives way", async () => {
   await leave(agent);
 });
 
+test("owners that follow each other at once are asked without a timer, which a tab in the background has once in a second", { timeout: 60_000 }, async (t) => {
+  const id = fresh();
+  const tabs = [];
+  for (let i = 0; i < 5; i++) tabs.push(await shared(id, says("Hello.")));
+  const last = /** @type {any} */ (tabs.at(-1));
+  /** @type {string[]} */
+  const heard = [];
+  last.subscribe((/** @type {any} */ { type }) => void heard.push(type));
+  await last.ready();
+  const { setTimeout: inTime } = globalThis;
+  t.after(async () => {
+    globalThis.setTimeout = inTime;
+    await leave(...tabs);
+  });
+  // The pauses of a connection, and not those of this test.
+  globalThis.setTimeout = /** @type {any} */ ((/** @type {any} */ done, /** @type {number} */ ms = 0) => inTime(done, ms > 5 && ms < 2000 ? 60_000 : ms).unref());
+  const until = async (/** @type {() => boolean} */ holds) => {
+    for (let tries = 0; !holds(); tries++) {
+      assert.ok(tries < 1000, `waited in vain for ${holds}`);
+      await new Promise((resolve) => inTime(resolve, 1));
+    }
+  };
+  for (const [n, tab] of tabs.slice(0, -1).entries()) {
+    await tab.handOver();
+    await until(() => tabs[n + 1]?.role === "owner" && last.connection === "open");
+  }
+  assert.equal((await last.prompt("Go")).text, "Hello.");
+  assert.equal(heard.at(-1), "agent_end");
+});
+
 test("a tab that cannot make the agent says so, and the next one has it", async () => {
   const id = fresh();
   await assert.rejects(shared(id, () => Promise.reject(new Error("no key"))), /no key/);

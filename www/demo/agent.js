@@ -33,7 +33,7 @@ export function agentOptions(turnwheel, { choice, inFlight, budget = "" }, { pac
   return {
     model: modelOf(turnwheel, choice, means),
     systemPrompt: here ? SHORT_PROMPT : SYSTEM_PROMPT,
-    tools: here && !here.takesTools ? [] : demoTools({ tool: turnwheel.tool, pace, rename }),
+    tools: here && !here.takesTools ? [] : demoTools({ tool: turnwheel.tool, pace, rename, brief: choice.row === "small" }),
     ...(here && { streamOptions: here.streamOptions }),
     ...(BUDGETS[budget] && { budget: BUDGETS[budget] }),
     // The inspector shows each request as it was sent.

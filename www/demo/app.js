@@ -10,7 +10,7 @@ import { browsersOwn } from "./device.js";
 import { byId, h } from "./dom.js";
 import { HeardRun, eventsOf } from "./elsewhere.js";
 import { loadInPage, loadInspector, loadStores, loadTabs } from "./engine.js";
-import { Loading } from "./loading.js";
+import { Loading, NOT_KEPT } from "./loading.js";
 import { Heard } from "./heard.js";
 import { Memory } from "./memory.js";
 import { FIRST_CHOICE, isOnDevice, nameOf, modelsToTry, rowOf, whatLeaves, whereOf } from "./models.js";
@@ -46,6 +46,8 @@ class App {
       mayContinue: (isOpen) => this.#mayContinue(isOpen),
       onRole: (role, tookMs) => this.#showRole(role, tookMs),
       onEvent: (event) => this.#hear(event),
+      who: () => whoOf(this.chooser.choice),
+      onWho: (who) => this.#showOther(who),
       onOther: () => void this.#forget(() => this.together.follow()),
       onError: (error) => this.#failed(error),
     });
@@ -92,6 +94,7 @@ class App {
       onReady: ({ row, device }) => {
         this.chooser.choice = { ...FIRST_CHOICE, row, model: device.name };
         this.#useModel(this.chooser.choice);
+        if (this.waiting?.who.row === row) this.#resume();
         this.box.focus({ preventScroll: true });
       },
     });
@@ -103,6 +106,10 @@ class App {
     this.who = undefined;
     /** Lets a run from before the reload go on, while it waits for somebody to say so. @type {(() => void) | undefined} */
     this.goOn = undefined;
+    /** Who answers in the tab that owns the agent, if that is another. @type {import("./memory.js").Who | undefined} */
+    this.other = undefined;
+    /** Who began the run that waits, and the words that say so. @type {{ who: import("./memory.js").Who, root: HTMLElement } | undefined} */
+    this.waiting = undefined;
     this.onWaiting = () => {};
     this.lastPrompt = "";
     this.isStopped = false;
@@ -321,6 +328,8 @@ class App {
 
   #stop() {
     if (!this.run || this.isStopped) return;
+    // Only a run that goes on can be stopped.
+    if (this.goOn) this.#resume();
     this.isStopped = true;
     this.#mark("stop", "stopped by you", performance.now());
     this.run.abort(new DOMException("stopped by the user", "AbortError"));
@@ -509,10 +518,12 @@ class App {
    * @param {boolean} isOpen whether a run is in progress
    */
   async #mayContinue(isOpen) {
-    const { who } = this;
+    if (!isOpen) return;
+    const who = this.who ?? this.other ?? (await this.memory.who());
     const { row, model } = this.chooser.choice;
-    if (!isOpen || !who || (row === who.row && model === who.model)) return;
-    this.#replay();
+    if (!who || (row === who.row && model === who.model)) return;
+    // What another tab has begun is shown already.
+    if (this.who) this.#replay();
     await new Promise((resolve) => {
       this.goOn = () => resolve(undefined);
       this.#askBeforeResuming(who);
@@ -542,8 +553,10 @@ class App {
   /** @param {import("../npm/tabs.js").TabRole} role @param {number} tookMs */
   #showRole(role, tookMs) {
     const before = document.documentElement.dataset["role"];
+    const gone = role === "owner" && this.other && this.other.row !== this.chooser.choice.row ? ` ${nameOf({ ...this.other, apiKey: "" })} answered there; here ${nameOf(this.chooser.choice)} does.` : "";
+    if (role !== "follower") this.#showOther(undefined);
     document.documentElement.dataset["role"] = role;
-    const text = role === "follower" ? "Another tab runs this conversation. This one shows it, and may speak." : role === "owner" && before === "follower" ? `The other tab has left: this one took over in ${Math.round(tookMs)} ms.` : "";
+    const text = role === "follower" ? "Another tab runs this conversation. This one shows it, and may speak." : role === "owner" && before === "follower" ? `The other tab has left: this one took over in ${Math.round(tookMs)} ms.${gone}` : role === "alone" || this.together.isForgetful ? "This browser stores nothing for this page: the conversation ends with this tab." : "";
     const note = byId("role", HTMLElement);
     note.textContent = text;
     note.hidden = text === "";
@@ -551,6 +564,13 @@ class App {
     if (text) this.announcer.say(text);
     this.#updateControls();
     this.#save();
+  }
+
+  /** Who answers is what the tab that owns the agent has chosen. @param {import("./memory.js").Who | undefined} who */
+  #showOther(who) {
+    this.other = who;
+    byId("model-name", HTMLElement).textContent = nameOf({ ...(who ?? this.chooser.choice), apiKey: "" });
+    this.#updateControls();
   }
 
   /** Shows the stored conversation again. */
@@ -638,19 +658,30 @@ class App {
 
   /** Lets the run from before the reload go on. */
   #resume() {
-    const { goOn } = this;
-    this.goOn = undefined;
+    const { goOn, waiting } = this;
+    this.goOn = this.waiting = undefined;
+    waiting?.root.remove();
     goOn?.();
   }
 
   /**
-   * Keys are not stored, so the model that began the run may not be available.
+   * The model that began the run may not be there: keys are not stored, and what a page has loaded goes with it.
    * @param {import("./memory.js").Who} who
    */
   #askBeforeResuming(who) {
-    const name = nameOf({ ...who, apiKey: "" });
-    const action = h("button", { type: "button", testid: "go-on", onclick: () => this.#resume() }, "Go on");
-    this.conversation.showFailure({ title: "A run waits to go on.", advice: [`It was begun with ${name}, whose key this page does not keep. Choose that model again under “Model”, or go on with the one that is chosen.`] }, undefined, action);
+    const [name, row] = [nameOf({ ...who, apiKey: "" }), rowOf(who.row)];
+    const why = isOnDevice(row) ? ", which went with its page" : row.key !== "none" ? ", whose key this page does not keep" : "";
+    const again = isOnDevice(row) ? "Load it here" : "Choose that model again under “Model”";
+    const weights = who.row === "small" && this.chooser.weights?.name === who.model ? this.chooser.weights : null;
+    const load = () => (weights || who.row === "browser" ? void this.loading.load({ row: who.row, file: undefined, weights }) : this.chooser.open(who.row));
+    const actions = h("p", { class: "actions" },
+      isOnDevice(row) && h("button", { type: "button", testid: "load-again", onclick: load }, "Load it"),
+      h("button", { type: "button", testid: "go-on", onclick: () => this.#resume() }, `Go on with ${nameOf(this.chooser.choice)}`));
+    const root = this.conversation.showFailure({ title: "A run waits to go on.", advice: [`It was begun with ${name}${why}. ${again}, or go on with the one that is chosen.`] }, undefined, actions);
+    this.waiting = { who, root };
+    if (document.documentElement.dataset["role"] === "follower") byId("role", HTMLElement).textContent = "The tab that ran this conversation has left.";
+    this.announcer.say(`A run of ${name} waits to go on.`);
+    this.#scrollToEnd();
   }
 
   /** What is set holds from the next message on: for the agent of the tabs, or for a new one, which continues the conversation. */
@@ -666,11 +697,12 @@ class App {
 
   /** @param {Choice} choice */
   #useModel(choice) {
-    byId("model-name", HTMLElement).textContent = nameOf(choice);
+    if (!this.other) byId("model-name", HTMLElement).textContent = nameOf(choice);
     const isRehearsal = choice.row === FIRST_CHOICE.row;
     byId("rehearsal-note", HTMLElement).hidden = !isRehearsal;
     document.documentElement.dataset["model"] = choice.row;
     if (isOnDevice(rowOf(choice.row))) this.place.stayHere();
+    this.usage.isByToken = isOnDevice(rowOf(choice.row));
     this.usage.label(!isRehearsal ? "" : "The rehearsal has no tokens; these are estimates, four characters to one.");
     this.#discardAgent();
     this.#updateControls();
@@ -707,8 +739,8 @@ class App {
     buttons.reset.disabled = this.traces.length === 0;
     this.place.fix(this.goOn !== undefined || isOnDevice(rowOf(this.chooser.choice.row)));
     byId("hint-keys", HTMLElement).textContent = isRunning ? "Enter steers now, Alt+Enter sends it after this run, Escape stops." : this.opening.isOffered ? "Enter runs it live." : "Enter sends, Shift+Enter begins a new line.";
-    const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice)}`;
-    byId("hint-who", HTMLElement).textContent = isRunning ? "" : this.place.isElsewhere ? `${who} The loop runs in a Worker on this machine; this page listens.` : who;
+    const who = `${this.chooser.choice.row === FIRST_CHOICE.row ? `${name}: ${LABEL}.` : `${name} answers.`} ${whatLeaves(this.chooser.choice)}${this.#device?.isKept === false ? ` ${NOT_KEPT}` : ""}`;
+    byId("hint-who", HTMLElement).textContent = isRunning ? "" : this.other ? `${nameOf({ ...this.other, apiKey: "" })} answers, in the other tab. ${whatLeaves({ ...this.other, apiKey: "" })}` : this.place.isElsewhere ? `${who} The loop runs in a Worker on this machine; this page listens.` : who;
     this.#suggest(isRunning);
     this.#updateBox();
   }
@@ -771,6 +803,11 @@ class App {
     this.log.addEventListener("scroll", () => (this.isAtEnd = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80));
     new ResizeObserver(() => this.traces.length > 0 && this.isAtEnd && this.#scrollToEnd()).observe(this.log);
   }
+}
+
+/** Whoever answers, without the key. @param {Choice} choice @returns {import("./memory.js").Who} */
+function whoOf({ row, model, baseUrl }) {
+  return { row, model, baseUrl };
 }
 
 try {

@@ -3,9 +3,10 @@
 
 import { explain } from "./advice.js";
 import { withCode } from "./conversation.js";
-import { megabytes, slowness } from "./device.js";
+import { slowness } from "./device.js";
 import { byId, h } from "./dom.js";
 import { FIRST_CHOICE, GROUPS, ROWS, isOnDevice, isRemote, listModels, missingIn, rowOf, whatLeaves, whereOf } from "./models.js";
+import { megabytes } from "./weights.js";
 
 /** @typedef {import("./models.js").Choice} Choice */
 

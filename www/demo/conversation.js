@@ -134,7 +134,9 @@ export class Conversation {
    */
   showFailure({ title, advice }, details, action) {
     const list = advice.length > 0 && h("ul", {}, ...advice.map((line) => h("li", {}, ...withCode(line))));
-    this.root.append(h("div", { class: "failure", testid: "failure", role: "alert" }, h("strong", {}, title), list, details && !advice.includes(details) && h("p", { class: "fine" }, details), action));
+    const root = h("div", { class: "failure", testid: "failure", role: "alert" }, h("strong", {}, title), list, details && !advice.includes(details) && h("p", { class: "fine" }, details), action);
+    this.root.append(root);
+    return root;
   }
 
   /** @param {number} at @returns {boolean} whether anything was changed */

@@ -1,10 +1,14 @@
 // @ts-check
 // A model of this page while it loads: how far it is, and a way out. Until it is there, somebody else answers.
 
-import { loadBrowsersOwn, loadSmall, megabytes } from "./device.js";
+import { loadBrowsersOwn, loadSmall } from "./device.js";
 import { byId } from "./dom.js";
+import { megabytes } from "./weights.js";
 
 /** @typedef {import("./device.js").OnDevice} OnDevice */
+
+/** A private window, a full disk, a page over plain HTTP. */
+export const NOT_KEPT = "This browser does not keep it: the next visit fetches it again.";
 
 export class Loading {
   /** @param {{ announce: (text: string) => void, onReady: (ready: { row: string, device: OnDevice }) => void }} callbacks */
@@ -44,7 +48,7 @@ export class Loading {
       this.loaded.set(row, device);
       void before?.[Symbol.asyncDispose]?.();
       this.root.hidden = true;
-      this.announce(`${device.name} is loaded and answers now.`);
+      this.announce(`${device.name} is loaded and answers now.${device.isKept ? "" : ` ${NOT_KEPT}`}`);
       this.onReady({ row, device });
     } catch (error) {
       if (!signal.aborted) this.#failed(error);

@@ -43,6 +43,12 @@ export class Memory {
     }
   }
 
+  /** Who answered last, as the tab that owned the agent has stored it. @returns {Promise<Who | undefined>} */
+  async who() {
+    const found = /** @type {any} */ (await this.store.load(ID).catch(() => undefined));
+    return found?.who;
+  }
+
   /** Whether something was said that no run has ended. */
   get isOpen() {
     const lastPrompt = this.shown.findLastIndex((entry) => entry.said !== undefined);

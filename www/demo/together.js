@@ -8,9 +8,12 @@
 /** @typedef {import("../npm/index.js").AgentOptions} AgentOptions */
 /** @typedef {import("../npm/tabs.js").SharedAgent} SharedAgent */
 /** @typedef {import("../npm/tabs.js").TabRole} TabRole */
+/** @typedef {import("./memory.js").Who} Who */
 
 /** What a tab asks of the others: the one that owns the agent gives it away. */
 const HAND_OVER = "hand over";
+/** What a tab that follows asks: who answers? */
+const WHO = "who answers";
 /** Where the tabs find which conversation is theirs. */
 const CURRENT = "turnwheel-demo-conversation";
 
@@ -21,6 +24,8 @@ const CURRENT = "turnwheel-demo-conversation";
  * @property {(role: TabRole, tookMs: number) => void} onRole
  * @property {(event: AgentEvent) => void} onEvent everything that happens, whoever began it
  * @property {() => void} onOther another tab has begun another conversation
+ * @property {() => Who} who who answers when this tab owns the agent
+ * @property {(who: Who) => void} onWho who answers in the tab that owns the agent
  * @property {(error: unknown) => void} onError
  */
 
@@ -28,6 +33,10 @@ export class Together {
   /** @param {typeof import("../npm/tabs.js")} tabs @param {typeof import("../npm/stores.js")} stores @param {Callbacks} callbacks */
   constructor(tabs, stores, callbacks) {
     this.tabs = tabs;
+    this.stores = stores;
+    /** Where this conversation alone has an id, in a browser that stores nothing. @type {string | undefined} */
+    this.privateId = undefined;
+    /** @type {Pick<ReturnType<typeof stores.indexedDBStore>, "delete">} */
     this.store = stores.indexedDBStore({ name: "turnwheel-demo-agents" });
     this.callbacks = callbacks;
     /** @type {SharedAgent | undefined} */
@@ -38,8 +47,17 @@ export class Together {
     /** Tells what has happened so far, and then all that happens. */
     this.listen = () => {};
     this.channel = "BroadcastChannel" in globalThis ? new BroadcastChannel("turnwheel-demo") : undefined;
-    this.channel?.addEventListener("message", ({ data }) => void (data === HAND_OVER && this.agent?.handOver()));
+    this.channel?.addEventListener("message", ({ data }) => {
+      if (data === HAND_OVER) this.agent?.handOver();
+      else if (data === WHO) this.#tell();
+      else if (typeof data?.who?.row === "string" && !this.own) callbacks.onWho(data.who);
+    });
     addEventListener("storage", ({ key }) => void (key === CURRENT && this.callbacks.onOther()));
+  }
+
+  /** Tells the other tabs who answers here. */
+  #tell() {
+    if (this.own) this.channel?.postMessage({ who: this.callbacks.who() });
   }
 
   /** Whether another tab owns the agent. */
@@ -52,11 +70,30 @@ export class Together {
     return (this.own ?? this.agent)?.isRunning ?? false;
   }
 
+  /** Whether the conversation ends with this tab. */
+  get isForgetful() {
+    return this.privateId !== undefined || this.agent?.role === "alone";
+  }
+
   /** Joins the conversation of the other tabs. @param {readonly AgentMessage[]} [messages] what a new one begins with */
   async join(messages) {
+    try {
+      return await this.#join(messages);
+    } catch (error) {
+      if (this.privateId) throw error;
+      // Storage that is full or not allowed: the conversation is this tab's, in its memory.
+      console.info("This browser stores nothing:", error);
+      this.privateId = randomId();
+      this.store = this.stores.extensionStore(inMemory());
+      return this.#join(messages);
+    }
+  }
+
+  /** @param {readonly AgentMessage[]} [messages] */
+  async #join(messages) {
     const { openAgent, shared } = this.tabs;
     const { options, mayContinue, onRole, onError, onEvent } = this.callbacks;
-    const agent = await shared(currentId(), async (lease) => {
+    const agent = await shared(this.privateId ?? currentId(), async (lease) => {
       const isOpen = lease.checkpoint !== undefined && isInProgress(lease.checkpoint);
       await mayContinue(isOpen);
       this.own = openAgent(lease, { ...options(), ...(!lease.checkpoint && messages && { messages: [...messages] }) });
@@ -69,6 +106,8 @@ export class Together {
       onRole: (role, { tookMs }) => {
         if (role === "follower") this.own = undefined;
         onRole(role, tookMs);
+        if (role === "follower") this.channel?.postMessage(WHO);
+        else this.#tell();
       },
     });
     this.agent = agent;
@@ -87,9 +126,10 @@ export class Together {
 
   /** Begins another conversation, in all tabs. @param {readonly AgentMessage[]} [messages] what it begins with */
   async begin(messages) {
-    const before = currentId();
+    const before = this.privateId ?? currentId();
     await this.leave();
-    newId();
+    if (this.privateId) this.privateId = randomId();
+    else newId();
     // Whatever another tab still stores of it is as old as the rest.
     this.store.delete(before).catch(() => {});
     return this.join(messages);
@@ -116,6 +156,7 @@ export class Together {
     if (!own) return void this.channel?.postMessage(HAND_OVER);
     const { model, systemPrompt = "", tools = [], streamOptions = {}, budget } = this.callbacks.options();
     Object.assign(own, { model, systemPrompt, tools, streamOptions, budget });
+    this.#tell();
   }
 
   /** Makes the agent anew, for what cannot be changed otherwise. */
@@ -143,8 +184,21 @@ function stored() {
   }
 }
 
+const randomId = () => crypto.randomUUID?.() ?? String(Math.random());
+
+/** A storage that a page has while it lives. @returns {import("../npm/stores.js").ExtensionStorageArea} */
+function inMemory() {
+  /** @type {Map<string, any>} */
+  const items = new Map();
+  return {
+    get: async (/** @type {any} */ keys) => Object.fromEntries([keys].flat().filter((key) => items.has(key)).map((key) => [key, structuredClone(items.get(key))])),
+    set: async (/** @type {any} */ added) => Object.entries(added).forEach(([key, value]) => items.set(key, structuredClone(value))),
+    remove: async (/** @type {any} */ keys) => [keys].flat().forEach((key) => items.delete(key)),
+  };
+}
+
 function newId() {
-  const id = crypto.randomUUID?.() ?? String(Math.random());
+  const id = randomId();
   try {
     localStorage.setItem(CURRENT, id);
   } catch {

@@ -18,6 +18,7 @@ import { KINDS, convert } from "./units.js";
  * @property {Pause} [sleep] how a tool waits
  * @property {() => number} [now] milliseconds since 1970
  * @property {(title: string) => void} [rename] gives the page a title; without it there is no page and no `rename_page`
+ * @property {boolean} [brief] describes them in few words, for models that read slowly
  * @property {() => number} [pace] 1 holds every tool long enough to be watched, 0 lets it answer at once, more holds it longer
  */
 
@@ -34,9 +35,9 @@ const SLICES = 40;
  * @param {ToolsOptions} [options]
  * @returns {ToolDefinition[]}
  */
-export function demoTools({ tool: make = (definition) => definition, sleep = pause, now = Date.now, pace = () => 1, rename } = {}) {
+export function demoTools({ tool: make = (definition) => definition, sleep = pause, now = Date.now, pace = () => 1, rename, brief = false } = {}) {
   // All of them are safe to run twice, so a call that a reload interrupts may run again.
-  const tool = (/** @type {ToolDefinition} */ definition) => make({ ...definition, idempotent: true });
+  const tool = (/** @type {ToolDefinition} */ { description, ...definition }) => make({ ...definition, description: brief ? (/^[^.:]+/.exec(description)?.[0] ?? "") : description, idempotent: true });
   const hold = (/** @type {number} */ ms, /** @type {ToolContext} */ { signal }) => sleep(ms * pace(), signal);
 
   const calculator = tool({

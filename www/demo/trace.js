@@ -9,7 +9,7 @@
 
 /** @typedef {"thinking" | "text" | "tool_call"} PartKind */
 /** @typedef {{ kind: PartKind, start: number, end: number }} Part */
-/** @typedef {{ turn: number, start: number, end?: number, parts: Part[], stopReason?: string, isTakenBack?: boolean }} Answer */
+/** @typedef {{ turn: number, start: number, end?: number, parts: Part[], pieces: number, stopReason?: string, isTakenBack?: boolean }} Answer */
 /** @typedef {{ index: number, start: number, end?: number, reason?: string }} Turn */
 /** @typedef {"asked" | "running" | "done" | "failed" | "cut"} CallState */
 /** @typedef {{ callId: string, toolName: string, turn: number, state: CallState, asked: number, start?: number, end?: number, given?: JsonValue, progress?: number, text?: string }} Call */
@@ -43,7 +43,7 @@ export class Trace {
         this.turns.push({ index: event.turnIndex, start: at });
         break;
       case "message_start":
-        this.answers.push({ turn: this.turns.at(-1)?.index ?? 0, start: at, parts: [] });
+        this.answers.push({ turn: this.turns.at(-1)?.index ?? 0, start: at, parts: [], pieces: 0 });
         break;
       case "message_update":
         if (event.delta.type === "tool_call") this.#call(event.delta, at);
@@ -128,6 +128,7 @@ export class Trace {
 /** @param {Answer} answer @param {PartKind} kind @param {number} at */
 function extend(answer, kind, at) {
   const last = answer.isTakenBack ? undefined : answer.parts.at(-1);
+  answer.pieces = answer.isTakenBack ? 1 : answer.pieces + 1;
   answer.isTakenBack = false;
   if (last?.kind === kind) last.end = at;
   else {

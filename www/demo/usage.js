@@ -15,6 +15,8 @@ const ROWS = [["input", "Tokens in"], ["cached", "of a cache"], ["output", "Toke
 
 export class UsageView {
   constructor() {
+    /** Whether a piece of an answer is a token. */
+    this.isByToken = false;
     this.rows = byId("usage-rows", HTMLElement);
     this.budget = byId("budget-note", HTMLElement);
     this.all = empty();
@@ -64,11 +66,18 @@ export class UsageView {
   end(trace) {
     this.run.ms = trace.endedAt ?? 0;
     for (const [name] of ROWS) this.all[name] += this.run[name];
-    // How fast the answers were written, once they began; it cannot be added up.
-    const written = trace.answers.reduce((sum, { parts }) => sum + ((parts.at(-1)?.end ?? 0) - (parts[0]?.start ?? 0)), 0);
-    this.run.rate = written > 0 ? (1000 * this.run.output) / written : 0;
+    this.run.rate = this.#rate(trace.answers);
     this.all.rate = 0;
     this.#draw(true);
+  }
+
+  /** How fast answers were written, from their first piece on. One that came in one piece says nothing of that. @param {import("./trace.js").Answer[]} answers */
+  #rate(answers) {
+    const spans = answers.flatMap(({ parts: [first, ...others], pieces }) => (first ? [{ ms: (others.at(-1) ?? first).end - first.start, pieces: pieces - 1 }] : []));
+    const sum = (/** @type {"ms" | "pieces"} */ name) => spans.reduce((sum, span) => sum + span[name], 0);
+    if (sum("ms") <= 0) return 0;
+    // A model of this page writes token by token, and more of them than are shown: its answer has a form.
+    return (1000 * (this.isByToken ? sum("pieces") : this.run.output)) / sum("ms");
   }
 
   /** @param {Usage} usage */

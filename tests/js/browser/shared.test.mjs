@@ -162,11 +162,26 @@ test("a SharedWorker owns the agent, is started again when it is gone, and a tab
   await tab.run(start);
   await until(tab, "page.events.filter(({ type }) => type === 'agent_end').length === 2");
   assert.deepEqual(await tab.run("[page.agent.role, page.errors]"), ["follower", []]);
-  await tab.run("page.leave()");
-  await tab.run('void new BroadcastChannel("end the worker").postMessage(1)');
-  assert.equal(await tab.run(inWorker("/app/nothing.js")), "owner");
-  assert.match(String(await tab.run("page.errors")), /the SharedWorker does not answer, so this tab owns the agent/);
-  await tab.close();
+  // A worker lives in the process of the tab that made it, which may crash.
+  const other = await open(browser, site, "b");
+  assert.equal(await other.run(inWorker("/app/worker.js")), "follower");
+  const which = `new Promise((resolve) => {
+    const channel = new BroadcastChannel("which worker");
+    channel.onmessage = ({ data }) => void (data !== "?" && resolve(data));
+    channel.postMessage("?");
+  })`;
+  const first = await other.run(which);
+  await other.run("page.agent.reset()");
+  void tab.crash().catch(() => {});
+  await other.run(start);
+  await until(other, ended);
+  assert.deepEqual(await other.run("[page.agent.role, page.errors]"), ["follower", []]);
+  assert.notEqual(await other.run(which), first, "it went with the tab");
+  await other.run("page.leave()");
+  await other.run('void new BroadcastChannel("end the worker").postMessage(1)');
+  assert.equal(await other.run(inWorker("/app/nothing.js")), "owner");
+  assert.match(String(await other.run("page.errors")), /the SharedWorker does not answer, so this tab owns the agent/);
+  await other.close();
 });
 
 test("what is no message of a tab is dropped with a notice, and a command that is too long is refused", { timeout: 60_000 }, async () => {

@@ -3,7 +3,7 @@
 // against the same call for ever.
 
 import { uuid } from "../shared.js";
-import { loaded } from "./model.js";
+import { explained, loaded } from "./model.js";
 import { AFTER_RESULTS, chatOf, hasForm, replayOf } from "./prompt.js";
 import { Reader } from "./reader.js";
 import { formOf } from "./shape.js";
@@ -18,11 +18,18 @@ export async function* formed(asking, request, signal) {
   const form = hasForm(request) ? formOf(request, maxCalls) : undefined;
   const chat = chatOf(request, afterResults);
   const asked = { chat, constraint: undefined, tools: [], options: request.options, signal };
+  let isBegun = false;
   try {
-    yield* guarded(asking, asked, request, form);
+    for await (const event of guarded(asking, asked, request, form)) {
+      isBegun = true;
+      yield event;
+    }
   } catch (error) {
-    if (asking.mode !== "constrained" || !form || signal.aborted || adapter.failure?.(error) !== "constraint") throw error;
-    // Nothing was written yet. The engine knows no such constraint, and never will.
+    // One that fails in the middle of an answer knew the constraint.
+    if (asking.mode !== "constrained" || !form || isBegun || signal.aborted) throw error;
+    const known = adapter.failure?.(error);
+    if (known !== "constraint") throw explained(adapter, error, known);
+    // The engine knows no such constraint, and never will.
     asking.mode = "prompted";
     console.warn(`turnwheel: ${adapter.name} refuses the constraint that keeps answers in form, so the model is only asked to keep to it; \`tools: "prompted"\` says so from the start`, error);
     yield* guarded(asking, asked, request, form);
@@ -40,6 +47,7 @@ const SAY_ONLY = 'You have this result already. Answer with {"say": "…"}.';
 async function* guarded({ adapter, mode }, asked, request, form) {
   const constrain = async (/** @type {Form | undefined} */ to) => (to && mode === "constrained" ? loaded(adapter.constrain(to)) : undefined);
   const answer = new Answer(form !== undefined, request.output !== undefined && !request.tools.length, callsOfExchange(request.messages));
+  answer.most = form?.calls ?? Infinity;
   yield* answer.read(adapter, { ...asked, constraint: await constrain(form) });
   if (!answer.isRepeated) return;
   const chat = [...asked.chat];
@@ -76,6 +84,9 @@ class Answer {
     /** What a held call was to tell. @type {AssistantMessageEvent[]} */
     this.held = [];
     this.isRepeated = false;
+    /** How many calls it may make; one that nothing holds to that is not heard any further. */
+    this.most = Infinity;
+    this.isOver = false;
     this.said = "";
     /** @type {{ name: string, arguments: any }[]} */
     this.calls = [];
@@ -94,10 +105,11 @@ class Answer {
       const events = reader ? reader.push(text).flatMap((piece) => this.eventsOf(piece)) : this.text(text);
       if (this.isRepeated) return;
       yield* events.length > 0 ? events : [/** @type {AssistantMessageEvent} */ ({ type: "ping" })];
+      if (this.isOver) break;
     }
-    if (reader) yield* reader.end().flatMap((piece) => this.eventsOf(piece));
+    if (reader && !this.isOver) yield* reader.end().flatMap((piece) => this.eventsOf(piece));
     if (this.isRepeated) return;
-    if (reader && !reader.isWhole) reason = "length";
+    if (reader && !reader.isWhole && !this.isOver) reason = "length";
     // A call that was cut is told as far as it came; the loop does not run it.
     yield* this.held;
     yield* this.endText();
@@ -109,7 +121,7 @@ class Answer {
 
   /** @param {import("./reader.js").Piece} piece @returns {AssistantMessageEvent[]} */
   eventsOf(piece) {
-    if (this.isRepeated) return [];
+    if (this.isRepeated || this.isOver) return [];
     if (piece.kind === "text") return this.text(piece.text);
     this.held.push(...this.eventsOfCall(piece));
     if (this.made && piece.kind !== "call_end") return [];
@@ -132,6 +144,8 @@ class Answer {
         return [{ type: "tool_call_delta", contentIndex: this.index, delta: piece.json }];
       case "call_end":
         this.calls.push({ name: piece.name, arguments: parsed(piece.json) });
+        // Enough, unless it turns out to be one that was made before.
+        this.isOver = this.calls.length >= this.most && !this.made?.has(callKey(piece.name, parsed(piece.json)));
         return [{ type: "tool_call_end", contentIndex: this.index++ }];
     }
   }

@@ -25,10 +25,10 @@ export function chatRequest({ chat, messages = plain(chat), tools, options }) {
 /** @param {any} chunk @returns {Iterable<Chunk>} */
 export function* chunksOf({ choices, usage }) {
   const [choice] = choices ?? [];
-  const { content, reasoning_content: thinking, tool_calls: calls = [] } = choice?.delta ?? {};
+  const { content, reasoning_content: thinking, tool_calls: calls } = choice?.delta ?? {};
   if (thinking) yield { thinking };
   if (content) yield { text: content };
-  for (const { index = 0, id, function: called } of calls) yield { call: { index, id, name: called?.name, json: called?.arguments } };
+  for (const { index = 0, id, function: called } of calls ?? []) yield { call: { index, id, name: called?.name, json: called?.arguments } };
   if (choice?.finish_reason) yield { reason: choice.finish_reason === "length" ? "length" : "stop" };
   if (usage) yield { usage: usageOf(usage) };
 }
@@ -64,8 +64,12 @@ export function engineOf(given, made) {
       made?.(/** @type {T} */ (engine));
       return /** @type {T} */ (engine);
     },
-    lost() {
-      if (typeof given === "function") engine = undefined;
+    /** It is made anew, where that can be done; what it may still hold is let go. @param {string} end what does that */
+    lost(end) {
+      if (typeof given !== "function") return;
+      const before = /** @type {any} */ (engine);
+      engine = undefined;
+      Promise.resolve().then(() => before?.[end]?.()).catch(() => {});
     },
   };
 }

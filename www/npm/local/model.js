@@ -136,10 +136,10 @@ function abortable(promise, signal) {
   });
 }
 
-/** @param {Adapter} adapter @param {any} error */
-function explained(adapter, error) {
+/** @param {Adapter} adapter @param {any} error @param {ReturnType<NonNullable<Adapter["failure"]>>} [known] what the adapter says of it: it is asked once, for it lets go of an engine that died */
+export function explained(adapter, error, known) {
   if (AgentError.isInstance(error)) return error;
-  const known = adapter.failure?.(error);
+  known ??= adapter.failure?.(error);
   // A blocked worker rejects with an event, which says nothing.
   const text = typeof Event === "function" && error instanceof Event ? `a worker could not be started (${error.type})` : textOf(error);
   const { code = "server", retryable = false } = typeof known === "object" ? known : {};

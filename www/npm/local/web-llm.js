@@ -31,9 +31,15 @@ export function webLlm(engine, options = {}) {
         const stop = () => void Promise.resolve(mlc.interruptGenerate?.()).catch(() => {});
         signal.addEventListener("abort", stop, { once: true });
         try {
-          const chunks = await mlc.chat.completions.create({ ...chatRequest(asked), ...constraint });
-          // After an interruption the rest is drained, or the engine stays busy.
-          for await (const chunk of chunks) if (!signal.aborted) yield* chunksOf(chunk);
+          const chunks = (await mlc.chat.completions.create({ ...chatRequest(asked), ...constraint }))[Symbol.asyncIterator]();
+          let step = await chunks.next();
+          try {
+            for (; !step.done; step = await chunks.next()) if (!signal.aborted) yield* chunksOf(step.value);
+          } finally {
+            // Whoever hears no more of it interrupts it and drains the rest, or the engine stays busy.
+            if (!step.done) stop();
+            while (!step.done) step = await chunks.next();
+          }
           signal.throwIfAborted();
         } finally {
           signal.removeEventListener("abort", stop);
@@ -44,7 +50,7 @@ export function webLlm(engine, options = {}) {
         if (name === "ContextWindowSizeExceededError") return { code: "context_overflow" };
         if (/grammar|response_format|ResponseFormat/.test(`${name} ${error?.message}`)) return "constraint";
         if (name === "DeviceLostError") {
-          held.lost();
+          held.lost("unload");
           return { code: "server", retryable: typeof engine === "function" };
         }
         return { code: "server" };

@@ -36,7 +36,7 @@ export function wllama(engine, options = {}) {
         if (/grammar/i.test(text)) return "constraint";
         if (error?.type === "load_error" || error?.type === "model_not_initialized" || !held.ready) return { code: "server" };
         // A worker that died is made anew.
-        held.lost();
+        held.lost("exit");
         return { code: "server", retryable: typeof engine === "function" };
       },
       dispose: async () => void (held.ready && (await /** @type {any} */ (await make(undefined)).exit?.())),

@@ -19,15 +19,21 @@ const RECONNECTS = { maxAttempts: Infinity, initialMs: 20, maxMs: 1000 };
 /** As often as this, an attempt waits for no timer: a tab in the background has one in a second. */
 const AT_ONCE_MS = 250;
 
-/** What the connection to the owner needs of a host. */
-function hostOf() {
-  let last = 0;
+/**
+ * What a connection to the owner needs of a host. A new owner is asked at once, however soon after the one before.
+ * @param {() => number} epoch that of the owner
+ */
+function hostOf(epoch) {
+  /** Who asked without a timer before: which owner, and when. @type {WeakMap<object, { of: number, at: number }>} */
+  const asked = new WeakMap();
   return {
-    /** @param {number} ms @param {AbortSignal} signal */
+    /** @param {number} ms @param {AbortSignal} [signal] */
     async sleep(ms, signal) {
+      const who = signal ?? asked;
+      const [before, of, at] = [asked.get(who), epoch(), performance.now()];
       const isPause = ms < 2 * RECONNECTS.maxMs;
-      if (!isPause || performance.now() - last < AT_ONCE_MS) return sleep({}, ms, signal);
-      last = performance.now();
+      if (!isPause || (before?.of === of && at - before.at < AT_ONCE_MS)) return sleep({}, ms, signal);
+      asked.set(who, { of, at });
     },
   };
 }
@@ -40,7 +46,7 @@ export class SharedAgent extends RemoteAgent {
 
   /** @param {Tab} tab @param {(error: unknown) => void} onError */
   constructor(tab, onError) {
-    super({ url: "http://localhost", fetch: (address, init) => tab.asks.fetch(String(address), init ?? {}), reconnects: RECONNECTS, host: hostOf(), onError });
+    super({ url: "http://localhost", fetch: (address, init) => tab.asks.fetch(String(address), init ?? {}), reconnects: RECONNECTS, host: hostOf(() => tab.asks.epoch), onError });
     this.#tab = tab;
   }
 
