@@ -272,8 +272,13 @@ export class Engine {
    * @param {Uint8Array[]} chunks
    */
   write(chunks) {
-    const lengths = chunks.map((bytes) => lengthOf(bytes) ?? 0);
-    const size = lengths.reduce((sum, length) => sum + length, 0);
+    const lengths = [];
+    let size = 0;
+    for (const bytes of chunks) {
+      const length = lengthOf(bytes) ?? 0;
+      lengths.push(length);
+      size += length;
+    }
     if (size > this.size) {
       const room = Math.max(size, 1 << 16);
       this.room = this.glue.input(room) >>> 0;
@@ -281,10 +286,10 @@ export class Engine {
     }
     this.refresh();
     let at = this.room;
-    chunks.forEach((bytes, i) => {
-      if (lengths[i] > 0) this.bytes.set(bytes, at);
+    for (let i = 0; i < chunks.length; i++) {
+      if (lengths[i] > 0) this.bytes.set(chunks[i], at);
       at += lengths[i];
-    });
+    }
     return size;
   }
 }

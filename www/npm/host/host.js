@@ -17,9 +17,12 @@ import { uuid } from "./uuid.js";
  * @param {() => unknown} measured
  */
 function steady(measured) {
-  let [last, day] = /** @type {[unknown, number]} */ ([0, 0]);
+  /** @type {unknown} */
+  let last = 0;
+  let day = 0;
   return () => {
-    const [thing, at] = [measured(), globalThis.performance?.now() ?? 0];
+    const thing = measured();
+    const at = globalThis.performance?.now() ?? 0;
     if (!thing || !at || thing !== last) day = Date.now() - at;
     last = thing;
     return Math.round(day + at);
@@ -28,7 +31,7 @@ function steady(measured) {
 
 /** Adds what the host does not provide. @param {HostFunctions} [given] @param {() => unknown} [measured] */
 export const hostWithDefaults = (given = {}, measured = () => 0, now = steady(measured)) => ({
-  now: () => number(given, "now", now),
+  now: () => (given.now ? number(given, "now", now) : now()),
   random: () => number(given, "random", Math.random),
   id: () => String(given.id?.() ?? uuid()),
   /** @param {number} ms @param {AbortSignal} [signal] @param {string} [name] what it is for */

@@ -121,5 +121,8 @@ export class Batches {
   }
 }
 
-/** @param {number} kind */
-const handlerOf = (kind) => /** @type {Handler} */ (ENTRIES[kind] ?? rest.ENTRIES[kind]);
+/** The handlers by kind, and those of rest.js as soon as one of them is asked for. @type {Record<number, Handler>} */
+const handlers = { ...ENTRIES };
+
+/** @param {number} kind @returns {Handler} */
+const handlerOf = (kind) => /** @type {Handler} */ (handlers[kind] ?? Object.assign(handlers, rest.ENTRIES)[kind]);
