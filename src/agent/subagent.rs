@@ -9,7 +9,7 @@ use std::task::Poll;
 use futures::future::LocalBoxFuture;
 use futures::stream::Stream;
 
-use crate::data::json::{ObjectWriter, RawJson, ToJson};
+use crate::data::json::{RawJson, ToJson};
 use crate::data::text;
 use crate::driver::{AgentLoopResult, AgentStream, Inbox};
 use crate::host::config::AgentLoopConfig;
@@ -149,7 +149,7 @@ impl Child {
             },
             event => ChildEvent {
                 path: Vec::new(),
-                event: with_run_id(&self.run_id, event),
+                event: event.to_json_with(&self.run_id),
                 keeps_questions: self.keeps_questions,
                 shares_budget: true,
             },
@@ -220,15 +220,6 @@ fn outcome(result: AgentLoopResult) -> ToolOutcome {
         }
         _ => AgentToolResult::text(result.text.as_str()),
     })
-}
-
-fn with_run_id(run_id: &str, event: &AgentEvent) -> RawJson {
-    let mut text = String::new();
-    let mut object = ObjectWriter::new(&mut text);
-    event.write_members(&mut object);
-    object.field("runId", run_id);
-    object.end();
-    RawJson::parse(&text).unwrap_or_else(|_| RawJson::null())
 }
 
 /// Yields to the executor once.

@@ -117,6 +117,7 @@ impl Step<'_> {
             CallStatus::Waiting | CallStatus::Ready | CallStatus::Done => {}
         }
         self.commit(batch);
+        self.close_waiting_child(batch, place);
         if !asks.is_empty() {
             self.close_asks(asks);
         }

@@ -14,6 +14,7 @@ use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::words::question::Question;
 
 use super::budget::Spending;
+use super::checkpoint::child::{ReadChild, plain};
 use super::history::History;
 use super::input::{Letter, Queue};
 use super::output::EffectId;
@@ -42,6 +43,10 @@ pub struct LoopState {
     pub(crate) options: Option<RawJson>,
     /// The checkpoints of the sub-agents that were running when the run was, by the ids of their calls, until they go on.
     pub(crate) children: Table<String, RawJson>,
+    /// How those are read.
+    pub(crate) reads_child: ReadChild,
+    /// The calls of those that were ended in place of going on.
+    pub(crate) closed_children: Vec<String>,
     /// The open questions of those sub-agents.
     pub(crate) child_questions: Vec<Question>,
     /// The effect started last.
@@ -186,6 +191,8 @@ impl LoopState {
             shared_accounts: Accounts::default(),
             options: None,
             children: Table::new(),
+            reads_child: plain,
+            closed_children: Vec::new(),
             child_questions: Vec::new(),
             last_effect: 0,
         }

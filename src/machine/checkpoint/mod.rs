@@ -4,6 +4,7 @@
 
 mod answer;
 mod batch;
+pub(super) mod child;
 mod mail;
 mod part;
 
