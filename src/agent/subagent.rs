@@ -35,7 +35,7 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"prompt":{"type":"str
 /// a checkpoint of the parent has it inside, and the restored parent goes on with it.
 pub struct SubAgent {
     spec: ToolSpec,
-    configure: Rc<dyn Fn() -> AgentLoopConfig>,
+    configure: Rc<dyn Fn(&ToolContext) -> AgentLoopConfig>,
     keeps_questions: bool,
 }
 
@@ -43,6 +43,15 @@ impl SubAgent {
     /// Creates a tool with this name. `configure` is called for every call, also for one that goes on from a checkpoint; runs
     /// share only what it shares between them.
     pub fn new(name: &str, description: &str, configure: impl Fn() -> AgentLoopConfig + 'static) -> Self {
+        SubAgent::for_call(name, description, move |_| configure())
+    }
+
+    /// The same, for an agent that depends on the call: on its arguments, or on whose run it is.
+    pub fn for_call(
+        name: &str,
+        description: &str,
+        configure: impl Fn(&ToolContext) -> AgentLoopConfig + 'static,
+    ) -> Self {
         let parameters = RawJson::parse(PARAMETERS).unwrap_or_else(|_| RawJson::empty_object());
         let spec = ToolSpec { is_sub_agent: true, ..ToolSpec::new(name, description, parameters) };
         SubAgent { spec, configure: Rc::new(configure), keeps_questions: false }
@@ -80,9 +89,10 @@ impl SubAgent {
             run_id: run_id.clone(),
             session_id: context.session_id.clone(),
             metadata: context.metadata.clone(),
+            turn_index: 0,
             nesting,
         };
-        let mut config = (self.configure)();
+        let mut config = (self.configure)(&context);
         config.ports.layers = config.ports.layers.or(&context.layers);
         #[cfg(feature = "durable")]
         if context.durable.is_some() {

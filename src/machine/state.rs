@@ -8,6 +8,7 @@ use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::rules::approval::{ApprovalEntry, ApprovalStateMachine};
 use crate::rules::budget::Accounts;
+use crate::rules::policy::RunInfo;
 use crate::rules::stream::{Assembler, ToolSchema};
 use crate::words::error::ErrorInfo;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
@@ -214,10 +215,15 @@ impl LoopState {
         &self.context
     }
 
+    /// Whose run it is.
+    pub(crate) fn about(&self) -> RunInfo<'_> {
+        self.context.about()
+    }
+
     /// Gives the run different ids, and other metadata if there is any.
     pub(crate) fn set_context(&mut self, context: AgentRunContext) {
         let metadata = context.metadata.or(self.context.metadata.take());
-        self.context = AgentRunContext { metadata, ..context };
+        self.context = AgentRunContext { metadata, turn_index: self.tally.turn_index, ..context };
     }
 
     /// What the turn shows of the history to whoever is asked before its request.

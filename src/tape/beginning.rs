@@ -82,7 +82,7 @@ pub(super) fn read_run(
     let mut state = match line.get("checkpoint") {
         Some(run) => {
             let mut state = LoopState::read_checkpoint(messages, session, run)?;
-            state.context = context;
+            state.context = AgentRunContext { turn_index: state.turn_index(), ..context };
             state.reads_child = read_any_child;
             state.read_children(line);
             state.child_questions = optional::<Vec<Question>>(line, "childQuestions")?;

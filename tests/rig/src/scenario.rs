@@ -273,8 +273,14 @@ pub enum Trigger {
     BeforeStart,
     /// The run goes on in another process, and nothing of it has happened yet.
     AfterSleep,
-    ModelCall { n: usize, before_item: usize },
-    Tool { id: String, when: When },
+    ModelCall {
+        n: usize,
+        before_item: usize,
+    },
+    Tool {
+        id: String,
+        when: When,
+    },
     Approval(String),
     Transform(usize),
     Ms(u64),
