@@ -167,7 +167,7 @@ test("every function is told about the run, and events that begin or end somethi
   const { postLoop, getFollowUpMessages, ...others } = told;
   assert.equal(Object.keys(others).length, 18);
   for (const [name, about] of Object.entries(others)) assert.deepEqual(about, ["r", "s", 0, "u"], name);
-  assert.deepEqual([postLoop, getFollowUpMessages], [["r", "s", 1, "u"], ["r", "s", 1, "u"]]);
+  assert.deepEqual([postLoop, getFollowUpMessages], [["r", "s", 2, "u"], ["r", "s", 2, "u"]]);
   for (const event of events) assert.equal(/** @type {any} */ (event).at, /_start$|_end$/.test(event.type) ? 77 : undefined, event.type);
 });
 
@@ -208,7 +208,8 @@ test("so are those that are called when something fails, stands around or is ins
     wrapModel: (about, next) => (note("wrapModel", about), next()),
     hooks: { onError: (about) => note("onError", about) },
   });
-  await agent.prompt("go", { runId: "r", metadata: { user: "u" } }).then(() => assert.fail("it fails"), () => {});
+  const { error } = await agent.prompt("go", { runId: "r", metadata: { user: "u" } });
+  assert.match(error?.message ?? "", /broken/);
   const { onError, ...others } = told;
   assert.deepEqual(Object.keys(others).sort(), ["agent", "compaction", "prepareTurn", "resultTexts", "retry", "wrapModel", "wrapTool"]);
   for (const [name, about] of Object.entries(others)) assert.deepEqual(about, ["r", "s", 0, "u"], name);
