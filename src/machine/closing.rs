@@ -63,8 +63,10 @@ impl Step<'_> {
         child.context.nesting = Nesting { depth, ..self.state.context.nesting };
         let mut inside = QuestionsInside::default();
         if inside.add_inside(&child, &mut Vec::new()).is_ok() {
-            child.child_questions = inside.open;
+            child.child_questions = std::mem::take(&mut inside.open);
         }
+        inside.open = [child.questions(), child.child_questions.clone()].concat();
+        let untold = inside.known(untold);
         let rules = self.rules_of_nobody(&child);
         let mut out = Vec::new();
         Step { state: &mut child, rules: &rules, now: self.now, out: &mut out }.end_restored(reason);

@@ -89,10 +89,7 @@ impl QuestionsInside {
             return Err(CheckpointError::InvalidPayload("its sub-agents are nested too deep".to_owned()));
         }
         let Some(SleptRun { state, untold }) = read_child(read, checkpoint)? else { return Ok(()) };
-        let closes = |event: &&Value| {
-            matches!(event.text_at("type"), Some("tool_approval_resolved" | "question_resolved"))
-        };
-        self.closing.extend(untold.iter().filter(closes).filter_map(|event| event.owned_at("id")));
+        self.closing.extend(untold.iter().filter_map(closed_id));
         let own = state.questions().into_iter();
         self.open.extend(own.map(|question| Question { path: path.clone(), ..question }));
         self.add_inside(&state, path)
@@ -113,6 +110,20 @@ impl QuestionsInside {
             path.pop();
         }
         Ok(())
+    }
+
+    /// The events as they were written, without those that ask what is neither open nor about to be closed: what a tool asked is
+    /// gone with its process.
+    pub(in crate::machine) fn known(&self, mut untold: Vec<Value>) -> Vec<Value> {
+        let closed: Vec<String> = untold.iter().filter_map(closed_id).collect();
+        untold.retain(|event| match (event.text_at("type"), event.text_at("id")) {
+            (Some("tool_approval_requested" | "question_asked"), Some(id)) => {
+                self.open.iter().any(|question| question.id == id)
+                    || closed.iter().chain(&self.closing).any(|closed| closed == id)
+            }
+            _ => true,
+        });
+        untold
     }
 
     /// The events of a checkpoint that were not emitted yet, without those that would show an open question otherwise than it
@@ -147,4 +158,10 @@ fn closed_question(event: &AgentEvent) -> Option<&str> {
         AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => Some(id),
         _ => None,
     }
+}
+
+/// The same of an event as it was written.
+fn closed_id(event: &Value) -> Option<String> {
+    let closes = matches!(event.text_at("type"), Some("tool_approval_resolved" | "question_resolved"));
+    if closes { event.owned_at("id") } else { None }
 }
