@@ -864,9 +864,11 @@ fn every_error_end_is_announced_and_told_to_the_error_hook() {
         ("the context transformer failed: crash", |config| {
             config.rules.transformers.push(Rc::new(|_: &[AgentMessage], _: bool| crash()));
         }),
-        ("convert_to_llm failed: crash", |config| config.rules.convert_to_llm = Some(Rc::new(|_| crash()))),
+        ("convert_to_llm failed: crash", |config| {
+            config.rules.convert_to_llm = Some(Rc::new(|_, _| crash()))
+        }),
         ("the dynamic system prompt failed: crash", |config| {
-            config.rules.dynamic_system_prompt = Some(Rc::new(crash));
+            config.rules.dynamic_system_prompt = Some(Rc::new(|_| crash()));
         }),
         ("the key could not be had: crash", |config| {
             config.ports.keys = Some(Rc::new(Port(|_: &str| -> std::future::Ready<_> { crash() })));
@@ -981,7 +983,7 @@ mod structured_output {
     fn asked(given: Vec<ScriptedAnswer>) -> Stage {
         stage(given, vec![quick("t")], |config| {
             config.rules.output = schema("{\"type\":\"object\",\"required\":[\"name\"]}");
-            config.rules.validator = Some(Rc::new(|spec, call| {
+            config.rules.validator = Some(Rc::new(|spec, call, _| {
                 let named = call.arguments.to_value().get("name").is_some();
                 if &*spec.schema.name == OUTPUT_TOOL && !named {
                     Err("`name` is missing".to_owned())

@@ -167,7 +167,8 @@ fn an_invalid_partition_fails_the_batch_with_one_clear_text_and_runs_nothing() {
         (vec![vec![0], vec![2]], "index 1 is missing"),
     ] {
         let mut stage = stage(vec![three("t")], vec![quick("t")], |config| {
-            config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(move |_| Ok(groups.clone())));
+            config.rules.tool_execution =
+                ToolExecutionPolicy::Custom(Rc::new(move |_, _| Ok(groups.clone())));
         });
         stage.prompt("go").finish().check();
         let text = format!("custom tool execution strategy returned an invalid partition: {why}");
@@ -566,7 +567,7 @@ fn unknown_and_invalid_calls_are_error_results_that_name_the_way_out() {
     let mut stage = stage(vec![given], vec![quick("t"), quick("u")], |config| {
         config.rules.validator =
             Some(Rc::new(
-                |_, call| if call.call_id == "e" { Err("`n` is missing".to_owned()) } else { Ok(()) },
+                |_, call, _| if call.call_id == "e" { Err("`n` is missing".to_owned()) } else { Ok(()) },
             ));
     });
     stage.prompt("go").finish().check();
@@ -733,7 +734,7 @@ fn a_tool_that_answers_cancelled_ends_the_run_as_by_abort() {
 fn results_that_no_tool_wrote_carry_their_cause_and_the_hosts_words() {
     let mut stage =
         stage(vec![calls(&[("a", "ghost", "{}"), ("b", "t", "[]")])], vec![quick("t")], |config| {
-            config.rules.result_texts = Some(Rc::new(|cause, call, _| {
+            config.rules.result_texts = Some(Rc::new(|cause, call, _, _| {
                 (cause == ToolResultCause::UnknownTool).then(|| format!("what is {}?", call.tool_name))
             }));
         });

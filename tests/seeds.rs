@@ -220,17 +220,21 @@ mod bridges {
     use futures::future::LocalBoxFuture;
     use futures::stream::LocalBoxStream;
     use turnwheel::agent::Agent;
+    use turnwheel::agent::subagent::SubAgent;
     use turnwheel::cancel::CancelToken;
-    use turnwheel::config::TurnOptions;
+    use turnwheel::config::{AgentLoopConfig, TurnOptions};
     use turnwheel::driver::{AgentLoopResult, AgentStream};
+    use turnwheel::error::ErrorInfo;
     use turnwheel::json::{FromJson, ToJson, Value};
+    use turnwheel::policy::{ContextTransformer, RunInfo};
     use turnwheel::ports::{
         AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
         CompactionCall, CompactionEngine, HookCall, KeySource, MessageProvider, ModelAttempt, NextModel,
         NextTool, StreamFn, TurnCall, TurnChoice,
     };
+    use turnwheel::retry::{RetryStrategy, RetryVerdict};
     use turnwheel::stream::StreamOptions;
-    use turnwheel::tool::ToolContext;
+    use turnwheel::tool::{ToolContext, ToolSpec};
 
     use super::*;
 
@@ -310,19 +314,11 @@ mod bridges {
         assert_eq!(*seen.borrow(), [about(0)]);
     }
 
-    /// Writes down the run, the session, the user and, where it is known, the turn of whoever asks.
-    fn told(notes: &Notes, what: &str, context: &AgentRunContext, turn: Option<u32>) {
-        let user = context.metadata.as_ref().and_then(|data| data.to_value().owned_at("user"));
-        let turn = turn.map(|turn| format!(" in turn {turn}")).unwrap_or_default();
-        note(
-            notes,
-            format!(
-                "{what}: {}/{} for {}{turn}",
-                context.run_id,
-                context.session_id,
-                user.unwrap_or_default()
-            ),
-        );
+    /// Writes down whose run it is that somebody is asked for.
+    fn told(notes: &Notes, what: &str, run: &RunInfo<'_>) {
+        let user = run.metadata.and_then(|data| data.to_value().owned_at("user")).unwrap_or_default();
+        let RunInfo { run_id, session_id, turn_index, .. } = run;
+        note(notes, format!("{what}: {run_id}/{session_id} for {user} in turn {turn_index}"));
     }
 
     struct Everything(Notes);
@@ -338,7 +334,7 @@ mod bridges {
             _: u32,
             _: &str,
         ) -> LocalBoxFuture<'static, Result<Option<Rc<str>>, String>> {
-            told(&self.0, "key", context, None);
+            told(&self.0, "key", &context.about());
             Box::pin(ready(Ok(None)))
         }
     }
@@ -356,12 +352,12 @@ mod bridges {
         fn transform_in(
             &self,
             context: &AgentRunContext,
-            turn_index: u32,
+            _: u32,
             _: Rc<[AgentMessage]>,
             _: bool,
             _: CancelToken,
         ) -> LocalBoxFuture<'static, Result<Transform, String>> {
-            told(&self.0, "transformer", context, Some(turn_index));
+            told(&self.0, "transformer", &context.about());
             Box::pin(ready(Ok(Transform::Unchanged)))
         }
     }
@@ -380,7 +376,7 @@ mod bridges {
             context: &AgentRunContext,
             follow_up: bool,
         ) -> LocalBoxFuture<'static, Vec<AgentMessage>> {
-            told(&self.0, if follow_up { "follow-ups" } else { "steering" }, context, None);
+            told(&self.0, if follow_up { "follow-ups" } else { "steering" }, &context.about());
             Box::pin(ready(Vec::new()))
         }
     }
@@ -397,11 +393,11 @@ mod bridges {
         fn decide_in(
             &self,
             context: &AgentRunContext,
-            turn_index: u32,
+            _: u32,
             _: ApprovalRequest,
             _: CancelToken,
         ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
-            told(&self.0, "approver", context, Some(turn_index));
+            told(&self.0, "approver", &context.about());
             Box::pin(ready(Ok(ToolDecision::Accept)))
         }
     }
@@ -412,12 +408,7 @@ mod bridges {
             context: &AgentRunContext,
             call: HookCall,
         ) -> LocalBoxFuture<'static, Result<(), String>> {
-            let turn = match &call {
-                HookCall::BeforeInference { turn_index, .. }
-                | HookCall::AfterInference { turn_index, .. } => Some(*turn_index),
-                _ => None,
-            };
-            told(&self.0, call.stage(), context, turn);
+            told(&self.0, call.stage(), &context.about());
             Box::pin(ready(Ok(())))
         }
     }
@@ -428,7 +419,7 @@ mod bridges {
             context: &AgentRunContext,
             call: CompactionCall,
         ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
-            told(&self.0, "compaction", context, None);
+            told(&self.0, "compaction", &context.about());
             let messages = call.messages[call.messages.len() - 1..].to_vec();
             Box::pin(ready(Ok(Compaction { messages, ..Compaction::default() })))
         }
@@ -443,48 +434,119 @@ mod bridges {
             context: &AgentRunContext,
             _: CancelToken,
         ) -> LocalBoxStream<'static, E> {
-            told(&self.0, "model", context, None);
+            told(&self.0, "model", &context.about());
             futures::stream::iter(self.1.borrow_mut().pop_front().unwrap_or_else(|| text("done")))
                 .boxed_local()
         }
+    }
+
+    fn model_of_one_answer() -> Model {
+        model("inner", |_, _| futures::stream::iter(text("done")).boxed_local())
+    }
+
+    /// A transformer and a retry strategy that want to know whose run it is.
+    struct Told(Notes);
+
+    impl ContextTransformer for Told {
+        fn transform(&self, _: &[AgentMessage], _: bool) -> Result<Transform, String> {
+            Err("asked without a run".to_owned())
+        }
+
+        fn transform_in(&self, run: &RunInfo<'_>, _: &[AgentMessage], _: bool) -> Result<Transform, String> {
+            told(&self.0, "view", run);
+            Ok(Transform::Unchanged)
+        }
+    }
+
+    impl RetryStrategy for Told {
+        fn delay(&self, _: &ErrorInfo, _: u32, _: u32) -> RetryVerdict {
+            RetryVerdict::Stop
+        }
+
+        fn delay_in(&self, run: &RunInfo<'_>, _: &ErrorInfo, _: u32, _: u32) -> RetryVerdict {
+            told(&self.0, "retry", run);
+            RetryVerdict::Wait(0)
+        }
+    }
+
+    /// Everything that decides inside a step.
+    fn be_told_synchronously(notes: &Notes, config: &mut AgentLoopConfig) {
+        let rules = &mut config.rules;
+        rules.transformers.push(Rc::new(Told(notes.clone())));
+        rules.retry = Rc::new(Told(notes.clone()));
+        let seen = notes.clone();
+        rules.convert_to_llm = Some(Rc::new(move |message, run| {
+            told(&seen, "conversion", run);
+            Ok(message.as_llm())
+        }));
+        let seen = notes.clone();
+        rules.dynamic_system_prompt = Some(Rc::new(move |run| {
+            told(&seen, "dynamic prompt", run);
+            Ok(String::new())
+        }));
+        let seen = notes.clone();
+        rules.validator = Some(Rc::new(move |_, _, run| {
+            told(&seen, "validator", run);
+            Ok(())
+        }));
+        let seen = notes.clone();
+        rules.result_texts = Some(Rc::new(move |_, _, _, run| {
+            told(&seen, "result texts", run);
+            None
+        }));
+        let seen = notes.clone();
+        rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(move |calls, run| {
+            told(&seen, "groups", run);
+            Ok(vec![(0..calls.len()).collect()])
+        }));
     }
 
     #[test]
     fn the_runs_context_is_there_at_every_extension_point() {
         let notes = Notes::default();
         let all = Rc::new(Everything(notes.clone()));
-        let answers = vec![failure(ErrorKind::ContextOverflow), calls(&[("a", "t", "{}")])];
+        let answers = vec![
+            calls(&[("a", "t", "{}")]),
+            failure(ErrorKind::ContextOverflow),
+            failure(ErrorKind::Overloaded),
+            calls(&[("b", "t", "{}"), ("c", "agent", r#"{"prompt":"go"}"#), ("d", "ghost", "{}")]),
+        ];
         let model = Model::new("own", "m", Rc::new(Asked(notes.clone(), RefCell::new(answers.into()))));
         let seen = notes.clone();
-        let about = tool(spec("t"), move |call| {
-            let context = AgentRunContext {
-                metadata: call.metadata.clone(),
-                ..AgentRunContext::new(&call.run_id, &call.session_id)
-            };
-            told(&seen, "tool", &context, Some(call.turn_index));
+        let of_call = notes.clone();
+        let asks = move |_: &RawJson, run: &RunInfo<'_>| {
+            told(&of_call, "need of approval", run);
+            Ok(true)
+        };
+        let spec = ToolSpec { requires_approval: ApprovalNeed::Depends(Rc::new(asks)), ..spec("t") };
+        let about = tool(spec, move |call| {
+            told(&seen, "tool", &call.about());
             ready(ToolOutcome::Completed(AgentToolResult::text("ok")))
         });
         let clock = Clock::default();
-        let mut config = config(&clock, model, vec![about]);
+        let (seen, inner) = (notes.clone(), clock.clone());
+        let agent = SubAgent::for_call("agent", "", move |call| {
+            told(&seen, "sub-agent", &call.about());
+            config(&inner, model_of_one_answer(), Vec::new())
+        });
+        let mut config = config(&clock, model, vec![about, Rc::new(agent)]);
+        be_told_synchronously(&notes, &mut config);
         config.ports.keys = Some(all.clone());
         config.ports.transformer = Some(all.clone());
         config.ports.compaction = Some(all.clone());
         config.set_message_provider(all.clone());
         config.set_approver(all.clone());
         config.set_hooks(vec![all.clone()]);
-        config.rules.approval.mode = ApprovalMode::Enabled;
+        config.rules.approval.mode = ApprovalMode::Smart;
         let seen = notes.clone();
         config.set_turn_preparer(Rc::new(move |turn: TurnCall| {
-            told(&seen, "turn", &turn.context, Some(turn.turn_index));
+            assert_eq!(turn.context.turn_index, turn.turn_index);
+            told(&seen, "turn", &turn.context.about());
             ready(Ok(TurnChoice::default()))
         }));
         let seen = notes.clone();
         let of_policy = move |what: &str, context: &PolicyContext<'_>| {
-            let who = AgentRunContext {
-                metadata: context.metadata.cloned(),
-                ..AgentRunContext::new(context.run_id, context.session_id)
-            };
-            told(&seen, what, &who, Some(context.turn_index));
+            told(&seen, what, &context.about());
             Ok(Verdict::Continue)
         };
         let (before, after, last) = (of_policy.clone(), of_policy.clone(), of_policy);
@@ -493,25 +555,18 @@ mod bridges {
         config.rules.post_loop.push(Rc::new(move |context: &PolicyContext<'_>| last("post-loop", context)));
         let seen = notes.clone();
         config.rules.pre_dispatch.push(Rc::new(move |call: &mut DispatchCall<'_>| {
-            let who = AgentRunContext {
-                metadata: call.metadata.cloned(),
-                ..AgentRunContext::new(call.run_id, call.session_id)
-            };
-            told(&seen, "pre-dispatch", &who, Some(call.turn_index));
+            told(&seen, "pre-dispatch", &call.about());
             Ok(DispatchVerdict::Continue)
         }));
         let seen = notes.clone();
         config.ports.layers.tool = Some(Rc::new(move |call: ToolContext, next: NextTool| {
-            let who = AgentRunContext {
-                metadata: call.metadata.clone(),
-                ..AgentRunContext::new(&call.run_id, &call.session_id)
-            };
-            told(&seen, "around the tool", &who, Some(call.turn_index));
+            told(&seen, "around the tool", &call.about());
             next(call)
         }));
         let seen = notes.clone();
         config.ports.layers.model = Some(Rc::new(move |attempt: ModelAttempt, next: NextModel| {
-            told(&seen, "around the model", &attempt.context, Some(attempt.turn_index));
+            assert_eq!(attempt.context.turn_index, attempt.turn_index);
+            told(&seen, "around the model", &attempt.context.about());
             next(attempt.request, attempt.cancel)
         }));
         let agent = Agent::new(config, Vec::new());
@@ -521,7 +576,7 @@ mod bridges {
         };
         let stream = agent.prompt(vec!["go".into()], who, CancelToken::new()).unwrap();
         let result = clock.run(stream.finish()).unwrap();
-        assert_eq!(result.turns, 2);
+        assert_eq!(result.turns, 3);
         let notes = notes.borrow();
         let asked: std::collections::BTreeSet<&str> =
             notes.iter().filter_map(|line| line.split(':').next()).collect();
@@ -534,23 +589,39 @@ mod bridges {
             "before_inference",
             "before_tool_execution",
             "compaction",
+            "conversion",
+            "dynamic prompt",
             "follow-ups",
+            "groups",
             "key",
             "model",
+            "need of approval",
             "post-loop",
             "post-turn",
             "pre-dispatch",
             "pre-turn",
+            "result texts",
+            "retry",
             "steering",
+            "sub-agent",
             "tool",
             "transformer",
             "turn",
+            "validator",
+            "view",
         ];
         assert_eq!(asked.into_iter().collect::<Vec<_>>(), points);
         for line in notes.iter() {
-            assert!(line.contains(": run/session for u-17"), "{line}");
+            let is_told = |run: &str| line.contains(&format!(": {run}/session for u-17 in turn "));
+            // The agent inside has the wrappers of the one around it.
+            assert!(is_told("run") || is_told("run/c"), "{line}");
         }
-        assert!(notes.iter().any(|line| line.starts_with("turn:") && line.ends_with("in turn 1")));
+        // Between two turns the next one counts, so these come after the last.
+        let in_turn = |point: &str| if ["follow-ups", "post-loop"].contains(&point) { 3 } else { 1 };
+        for point in points {
+            let line = format!("{point}: run/session for u-17 in turn {}", in_turn(point));
+            assert!(notes.contains(&line), "{line}: {notes:#?}");
+        }
     }
 
     #[test]
@@ -820,7 +891,7 @@ mod data_model {
         let mut stage = stage(Vec::new(), Vec::new(), |config| {
             config.rules.transformers.push(Rc::new(shortens(&notes)));
             let notes = notes.clone();
-            config.rules.convert_to_llm = Some(Rc::new(move |message| {
+            config.rules.convert_to_llm = Some(Rc::new(move |message, _| {
                 note(&notes, format!("convert {}", brief(message)));
                 Ok(message.as_llm())
             }));
@@ -835,7 +906,7 @@ mod data_model {
         let clock = Clock::default();
         let mut config = config(&clock, noting(&asked, vec![calls(&[("a", "t", "{}")])]), vec![quick("t")]);
         let notes = converted.clone();
-        config.rules.convert_to_llm = Some(Rc::new(move |message| {
+        config.rules.convert_to_llm = Some(Rc::new(move |message, _| {
             note(&notes, brief(message));
             Ok(message.as_llm().filter(|_| brief(message) != "user: secret"))
         }));
@@ -848,7 +919,7 @@ mod data_model {
         stage.prompt("on").finish().check();
         assert_eq!(*converted.borrow(), ["assistant: done", "user: on"]);
         assert!(!asked.borrow().last().unwrap().contains("secret"));
-        stage.agent.configure(|config| config.rules.convert_to_llm = Some(Rc::new(|m| Ok(m.as_llm()))));
+        stage.agent.configure(|config| config.rules.convert_to_llm = Some(Rc::new(|m, _| Ok(m.as_llm()))));
         stage.prompt("still").finish().check();
         assert!(asked.borrow().last().unwrap().starts_with("user: secret | user: go"));
     }
@@ -1093,7 +1164,7 @@ mod lessons {
                 note(&approver, "approval");
                 ready(Ok(ToolDecision::Accept))
             })));
-            config.rules.validator = Some(Rc::new(move |_, _| {
+            config.rules.validator = Some(Rc::new(move |_, _, _| {
                 note(&schema, "schema");
                 Ok(())
             }));
@@ -1193,7 +1264,7 @@ mod lessons {
                     _ => DispatchVerdict::Continue,
                 })
             }));
-            config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(|calls| {
+            config.rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(|calls, _| {
                 // The tool is looked up when it is the call's turn.
                 let ids: Vec<_> = calls.iter().map(|call| call.call_id.as_str()).collect();
                 assert_eq!(ids, ["b", "c", "d"]);
@@ -1492,7 +1563,7 @@ mod lessons {
         let mut config = config(&clock, noting(&asked, given), vec![quick("t")]);
         config.rules.transformers.push(Rc::new(shortens(&transformed)));
         let evaluations = Cell::new(0);
-        config.rules.dynamic_system_prompt = Some(Rc::new(move || {
+        config.rules.dynamic_system_prompt = Some(Rc::new(move |_| {
             evaluations.set(evaluations.get() + 1);
             Ok(format!("prompt {}", evaluations.get()))
         }));

@@ -3,15 +3,14 @@
 use crate::data::json::{FromJson, ObjectWriter, Value};
 use crate::data::list::{ListWriter, read_all};
 use crate::driver::OpenQuestions;
-use crate::host::config::{AgentLoopConfig, DEEPEST_NESTING};
+use crate::host::config::AgentLoopConfig;
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
-use crate::machine::{AgentCommand, Input, Letter, LoopState};
+use crate::machine::{AgentCommand, Input, Letter, LoopState, QuestionsInside, read_enveloped_child};
 use crate::rules::budget::Ledger;
 use crate::rules::checkpoint::{CheckpointEnvelopeV1, CheckpointError};
 use crate::words::event::AgentEvent;
 use crate::words::message::Usage;
-use crate::words::question::Question;
 
 use super::Agent;
 
@@ -40,9 +39,11 @@ impl Agent {
         let events = read.map_err(CheckpointError::InvalidPayload)?;
         if let Some(Resume::Run(state, unemitted)) = &mut *agent.0.resume.borrow_mut() {
             state.name_questions(&*agent.0.config.borrow().rules.new_id);
-            state.child_questions = agent.child_questions(state)?;
-            let questions = [state.questions(), state.child_questions.clone()].concat();
-            *unemitted = believable(events, &questions);
+            state.reads_child = read_enveloped_child;
+            let (own, inside) = (state.questions(), agent.questions_inside(state)?);
+            *unemitted = inside.believable(&own, events);
+            let questions = [own, inside.open.clone()].concat();
+            state.child_questions = inside.open;
             agent.published().borrow_mut().questions = OpenQuestions::of(questions);
         }
         Ok(agent)
@@ -144,74 +145,18 @@ impl Agent {
 }
 
 impl Agent {
-    /// The open questions of the sub-agents that go on with the run.
-    fn child_questions(&self, state: &LoopState) -> Result<Vec<Question>, CheckpointError> {
+    /// The questions of the sub-agents that go on with the run.
+    fn questions_inside(&self, state: &LoopState) -> Result<QuestionsInside, CheckpointError> {
         let config = self.0.config.borrow().clone();
-        let mut questions = Vec::new();
+        let mut questions = QuestionsInside::default();
         for (call_id, checkpoint) in state.waiting_children() {
             let is_sub_agent = |tool: &str| {
                 config.rules.tools.iter().any(|spec| *spec.schema.name == *tool && spec.is_sub_agent)
             };
             if state.begun_tool(call_id).is_some_and(is_sub_agent) && !state.keeps_questions(call_id) {
-                questions_in(checkpoint.to_value(), &mut vec![call_id.to_owned()], &mut questions)?;
+                questions.add(state.reads_child, checkpoint.to_value(), &mut vec![call_id.to_owned()])?;
             }
         }
         Ok(questions)
     }
-}
-
-/// Adds the open questions of the agent in a checkpoint, and of those inside it.
-fn questions_in(
-    checkpoint: Value,
-    path: &mut Vec<String>,
-    questions: &mut Vec<Question>,
-) -> Result<(), CheckpointError> {
-    if path.len() > DEEPEST_NESTING {
-        return Err(CheckpointError::InvalidPayload("its sub-agents are nested too deep".to_owned()));
-    }
-    let envelope = CheckpointEnvelopeV1::from_value(checkpoint)?;
-    let Some(own) = envelope.checked_state()? else { return Ok(()) };
-    let Some(run) = own.get("run") else { return Ok(()) };
-    let mut state = LoopState::read_checkpoint(envelope.agent_messages()?, SessionState::default(), run)
-        .map_err(CheckpointError::InvalidPayload)?;
-    state.read_children(own);
-    questions
-        .extend(state.questions().into_iter().map(|question| Question { path: path.clone(), ..question }));
-    for (call_id, checkpoint) in state.waiting_children() {
-        if state.keeps_questions(call_id) {
-            continue;
-        }
-        path.push(call_id.to_owned());
-        questions_in(checkpoint.to_value(), path, questions)?;
-        path.pop();
-    }
-    Ok(())
-}
-
-/// The events of a checkpoint that were not emitted yet, without those that would show an open question otherwise than it
-/// is, or as closed.
-fn believable(unemitted: Vec<AgentEvent>, open: &[Question]) -> Vec<AgentEvent> {
-    let find = |id: &str| open.iter().find(|question| question.id == id);
-    let is_closed = |event: &AgentEvent, asked: &str| match event {
-        AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => id == asked,
-        _ => false,
-    };
-    let is_believable = |event: &AgentEvent| match event {
-        AgentEvent::ToolApprovalRequested { id, call_id, tool_name, arguments, .. } => match find(id) {
-            Some(Question { call: Some(call), .. }) => {
-                call.call_id == *call_id && call.tool_name == *tool_name && call.arguments == *arguments
-            }
-            _ => unemitted.iter().any(|event| is_closed(event, id)),
-        },
-        AgentEvent::QuestionAsked { question } => match find(&question.id) {
-            Some(open) => open == question.as_ref(),
-            None => unemitted.iter().any(|event| is_closed(event, &question.id)),
-        },
-        AgentEvent::ToolApprovalResolved { id, .. } | AgentEvent::QuestionResolved { id, .. } => {
-            find(id).is_none()
-        }
-        _ => true,
-    };
-    let kept: Vec<bool> = unemitted.iter().map(is_believable).collect();
-    unemitted.into_iter().zip(kept).filter_map(|(event, kept)| kept.then_some(event)).collect()
 }

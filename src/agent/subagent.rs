@@ -9,7 +9,7 @@ use std::task::Poll;
 use futures::future::LocalBoxFuture;
 use futures::stream::Stream;
 
-use crate::data::json::{ObjectWriter, RawJson, ToJson};
+use crate::data::json::{RawJson, ToJson};
 use crate::data::text;
 use crate::driver::{AgentLoopResult, AgentStream, Inbox};
 use crate::host::config::AgentLoopConfig;
@@ -35,7 +35,7 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"prompt":{"type":"str
 /// a checkpoint of the parent has it inside, and the restored parent goes on with it.
 pub struct SubAgent {
     spec: ToolSpec,
-    configure: Rc<dyn Fn() -> AgentLoopConfig>,
+    configure: Rc<dyn Fn(&ToolContext) -> AgentLoopConfig>,
     keeps_questions: bool,
 }
 
@@ -43,6 +43,15 @@ impl SubAgent {
     /// Creates a tool with this name. `configure` is called for every call, also for one that goes on from a checkpoint; runs
     /// share only what it shares between them.
     pub fn new(name: &str, description: &str, configure: impl Fn() -> AgentLoopConfig + 'static) -> Self {
+        SubAgent::for_call(name, description, move |_| configure())
+    }
+
+    /// The same, for an agent that depends on the call: on its arguments, or on whose run it is.
+    pub fn for_call(
+        name: &str,
+        description: &str,
+        configure: impl Fn(&ToolContext) -> AgentLoopConfig + 'static,
+    ) -> Self {
         let parameters = RawJson::parse(PARAMETERS).unwrap_or_else(|_| RawJson::empty_object());
         let spec = ToolSpec { is_sub_agent: true, ..ToolSpec::new(name, description, parameters) };
         SubAgent { spec, configure: Rc::new(configure), keeps_questions: false }
@@ -80,9 +89,10 @@ impl SubAgent {
             run_id: run_id.clone(),
             session_id: context.session_id.clone(),
             metadata: context.metadata.clone(),
+            turn_index: 0,
             nesting,
         };
-        let mut config = (self.configure)();
+        let mut config = (self.configure)(&context);
         config.ports.layers = config.ports.layers.or(&context.layers);
         #[cfg(feature = "durable")]
         if context.durable.is_some() {
@@ -149,7 +159,7 @@ impl Child {
             },
             event => ChildEvent {
                 path: Vec::new(),
-                event: with_run_id(&self.run_id, event),
+                event: event.to_json_with(&self.run_id),
                 keeps_questions: self.keeps_questions,
                 shares_budget: true,
             },
@@ -220,15 +230,6 @@ fn outcome(result: AgentLoopResult) -> ToolOutcome {
         }
         _ => AgentToolResult::text(result.text.as_str()),
     })
-}
-
-fn with_run_id(run_id: &str, event: &AgentEvent) -> RawJson {
-    let mut text = String::new();
-    let mut object = ObjectWriter::new(&mut text);
-    event.write_members(&mut object);
-    object.field("runId", run_id);
-    object.end();
-    RawJson::parse(&text).unwrap_or_else(|_| RawJson::null())
 }
 
 /// Yields to the executor once.

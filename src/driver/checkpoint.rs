@@ -60,7 +60,8 @@ impl AgentStream {
             return;
         }
         let mut object = ObjectWriter::new(out.key("children"));
-        for (call_id, child) in waiting {
+        // One of them may be there again, and nobody has heard of it yet.
+        for (call_id, child) in waiting.filter(|(id, _)| children.iter().all(|(of, _)| of != id)) {
             object.field(call_id, child);
         }
         for (call_id, child) in &children {
@@ -95,5 +96,6 @@ impl AgentStream {
             // What agents inside the tools have told is told in their own checkpoints.
             self.handle_progress();
         }
+        self.end_cancelled_children();
     }
 }

@@ -1,7 +1,7 @@
 //! The agents that run inside the tools of a run.
 
 use crate::host::tool::{ChildEvent, ChildRun, Progress};
-use crate::machine::{EffectId, Input, Output};
+use crate::machine::{EffectId, Input, Output, Reply};
 use crate::rules::answer::Answer;
 use crate::rules::budget::Accounts;
 use crate::words::event::AgentEvent;
@@ -84,6 +84,20 @@ impl AgentStream {
         self.state.take_late_event(call_id, event)
     }
 
+    /// What an agent inside a call had told before the call got its result is told before the end of the call, though it is
+    /// read only now.
+    pub(super) fn tells_late(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
+        match reply {
+            Reply::Progress(Progress::Event(event)) if self.outputs.is_cancelled(id) => {
+                let call_id = self.round.tasks.call_of(id)?;
+                let events = self.take_late(&call_id, event, Some(id));
+                self.outputs.tell_before_cancel(id, events);
+                None
+            }
+            reply => Some(reply),
+        }
+    }
+
     /// Drops an effect. If an agent runs inside it, that ends first.
     pub(super) fn drop_effect(&mut self, id: EffectId) {
         if let Some(child) = self.round.tasks.child(id) {
@@ -104,7 +118,17 @@ impl AgentStream {
                 events.extend(self.take_late(call_id, event, Some(id)));
             }
         }
-        events.into_iter().rev().for_each(|event| self.outputs.put_back(Output::Event(event)));
+        self.outputs.tell_before_cancel(id, events);
+    }
+
+    /// Ends the agents inside calls that have their results already, before a checkpoint is taken that knows of the results:
+    /// nobody would tell of their ends then.
+    pub(super) fn end_cancelled_children(&mut self) {
+        for id in self.outputs.cancelled() {
+            if let Some(child) = self.round.tasks.child(id) {
+                self.end_child(id, &*child);
+            }
+        }
     }
 
     /// Nobody is left to answer questions of the agents inside the tools.

@@ -40,6 +40,24 @@ impl OutputQueue {
         self.outputs.push_front(output);
     }
 
+    /// Puts events before the cancellation of an effect, or before everything if that has been taken.
+    pub(super) fn tell_before_cancel(&mut self, id: EffectId, events: Vec<AgentEvent>) {
+        let is_this = |output: &Output| matches!(output, Output::Cancel(cancelled) if *cancelled == id);
+        let place = self.outputs.iter().position(is_this).unwrap_or(0);
+        let rest = self.outputs.split_off(place);
+        self.outputs.extend(events.into_iter().map(Output::Event));
+        self.outputs.extend(rest);
+    }
+
+    /// The effects whose cancellation is among the outputs.
+    pub(super) fn cancelled(&self) -> Vec<EffectId> {
+        if self.cancels == 0 {
+            return Vec::new();
+        }
+        let id = |output: &Output| if let Output::Cancel(id) = output { Some(*id) } else { None };
+        self.outputs.iter().filter_map(id).collect()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.outputs.is_empty()
     }

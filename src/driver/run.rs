@@ -226,7 +226,12 @@ impl AgentStream {
         let reply = match polled {
             Polled::More(reply) => {
                 self.answer.note(id, &reply);
+                if self.state.has_child_questions() {
+                    // A layer around the call may have let it begin only now.
+                    self.answer_early(id);
+                }
                 let Some(reply) = self.keeps_piece(id, reply) else { return };
+                let Some(reply) = self.tells_late(id, reply) else { return };
                 reply
             }
             Polled::Last(reply) => {

@@ -180,9 +180,9 @@ impl AgentStream {
             config.rules.tools.get(tool).map_or_else(|| "".into(), |spec| spec.schema.name.clone());
         let Some(tool) = config.ports.tools.get(tool).cloned() else {
             let missing = ToolOutcome::Failed("the tool is not there any more".to_owned());
-            return EffectFuture::tool(Box::pin(async { missing }), updates);
+            return EffectFuture::tool(call_id, Box::pin(async { missing }), updates);
         };
-        let checkpoint = self.state.take_child(&call_id);
+        let checkpoint = self.state.checkpoint_of_child(&call_id);
         let (id, name) = (call_id.clone(), tool_name.clone());
         let context = ToolContext {
             call_id,
@@ -204,7 +204,8 @@ impl AgentStream {
         };
         let future = guard(|| Ok(execute_in(config.ports.layers.tool.as_ref(), tool, context)));
         let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));
-        EffectFuture::tool(self.spans.tool(&id, &name, future), updates)
+        let future = self.spans.tool(&id, &name, future);
+        EffectFuture::tool(id, future, updates)
     }
 }
 

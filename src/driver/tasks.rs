@@ -31,6 +31,7 @@ pub(super) enum EffectFuture {
 
 /// A running tool.
 pub(super) struct RunningTool {
+    call_id: Rc<str>,
     future: LocalBoxFuture<'static, ToolOutcome>,
     updates: Updates,
     /// Kept until the updates that came before it have been delivered.
@@ -40,8 +41,12 @@ pub(super) struct RunningTool {
 }
 
 impl EffectFuture {
-    pub(super) fn tool(future: LocalBoxFuture<'static, ToolOutcome>, updates: Updates) -> EffectFuture {
-        EffectFuture::Tool(RunningTool { future, updates, outcome: None, round: 0 })
+    pub(super) fn tool(
+        call_id: Rc<str>,
+        future: LocalBoxFuture<'static, ToolOutcome>,
+        updates: Updates,
+    ) -> EffectFuture {
+        EffectFuture::Tool(RunningTool { call_id, future, updates, outcome: None, round: 0 })
     }
 
     /// Turns a future of the host into one whose result, or failure, is a reply.
@@ -206,6 +211,14 @@ impl Tasks {
     pub(super) fn child(&self, id: EffectId) -> Option<Rc<dyn ChildRun>> {
         match &self.tasks.get(&id)?.work {
             EffectFuture::Tool(tool) => tool.updates.child(),
+            _ => None,
+        }
+    }
+
+    /// The call of a tool.
+    pub(super) fn call_of(&self, id: EffectId) -> Option<Rc<str>> {
+        match &self.tasks.get(&id)?.work {
+            EffectFuture::Tool(tool) => Some(tool.call_id.clone()),
             _ => None,
         }
     }

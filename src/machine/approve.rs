@@ -59,7 +59,9 @@ impl Step<'_> {
         match self.spec(&call.tool_name).map(|(_, spec)| &spec.requires_approval) {
             None | Some(ApprovalNeed::Never) => false,
             Some(ApprovalNeed::Always) => true,
-            Some(ApprovalNeed::Depends(depends)) => guard(|| depends(&call.arguments)).unwrap_or(true),
+            Some(ApprovalNeed::Depends(depends)) => {
+                guard(|| depends(&call.arguments, &self.state.about())).unwrap_or(true)
+            }
         }
     }
 

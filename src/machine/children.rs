@@ -39,6 +39,10 @@ impl Step<'_> {
     #[inline(never)]
     pub(super) fn child_event(&mut self, batch: &mut Batch, place: usize, child: ChildEvent) {
         let Some(call) = batch.calls.get_mut(place) else { return };
+        if !self.state.children.is_empty() {
+            // It has gone on from its checkpoint.
+            self.state.take_child(&call.block.call_id);
+        }
         let state = call.child.get_or_insert_default();
         let shares_budget = child.shares_budget;
         let (usage, events) = take_event(&call.block.call_id, state, child);
@@ -57,7 +61,7 @@ impl Step<'_> {
 
 impl LoopState {
     /// A sub-agent that shares the budgets of this run has counted there itself what it used.
-    fn count_child(&mut self, usage: &Usage, shares_budget: bool) {
+    pub(super) fn count_child(&mut self, usage: &Usage, shares_budget: bool) {
         self.tally.usage.add(usage);
         self.tally.children.add(usage);
         if !shares_budget {
@@ -82,7 +86,8 @@ impl LoopState {
         let shares_budget = child.shares_budget;
         let (usage, events) = take_event(call_id, state, child);
         self.count_child(&usage, shares_budget);
-        events
+        // Its end was told from its checkpoint.
+        if self.closed_children.iter().any(|closed| closed == call_id) { Vec::new() } else { events }
     }
 
     /// The checkpoints of the sub-agents that have not gone on yet, by the ids of their calls.
@@ -127,8 +132,13 @@ impl LoopState {
         has_begun.then_some(call.block.tool_name.as_str())
     }
 
-    /// Takes the checkpoint from which the agent inside a call goes on.
-    pub(crate) fn take_child(&mut self, call_id: &str) -> Option<RawJson> {
+    /// The checkpoint from which the agent inside a call goes on.
+    pub(crate) fn checkpoint_of_child(&self, call_id: &str) -> Option<RawJson> {
+        self.children.get(&call_id.to_owned()).cloned()
+    }
+
+    /// Takes the checkpoint of an agent inside a call: it has gone on, or does not any more.
+    pub(super) fn take_child(&mut self, call_id: &str) -> Option<RawJson> {
         self.children.remove(&call_id.to_owned())
     }
 }
@@ -136,7 +146,11 @@ impl LoopState {
 /// Returns what the run counts anew, and what its listeners are told.
 #[cold]
 #[inline(never)]
-fn take_event(call_id: &str, state: &mut ChildState, child: ChildEvent) -> (Usage, Vec<AgentEvent>) {
+pub(super) fn take_event(
+    call_id: &str,
+    state: &mut ChildState,
+    child: ChildEvent,
+) -> (Usage, Vec<AgentEvent>) {
     let ChildEvent { path: inner, event, keeps_questions, .. } = child;
     let is_direct = inner.is_empty();
     let path = |inner: Vec<String>| [vec![call_id.to_owned()], inner].concat();

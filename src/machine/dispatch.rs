@@ -263,7 +263,7 @@ impl Step<'_> {
             return Err(["the arguments must be an object, got ", call.arguments.kind()].concat());
         }
         match (&self.rules.validator, self.rules.tools.get(tool)) {
-            (Some(check), Some(spec)) => guard(|| check(spec, &call.effective())),
+            (Some(check), Some(spec)) => guard(|| check(spec, &call.effective(), &self.state.about())),
             _ => Ok(()),
         }
     }

@@ -100,7 +100,10 @@ impl Step<'_> {
                 self.cancel(effect);
                 self.stop_message(error);
             }
-            AttemptStage::Cut(_) => self.stop_message(error),
+            AttemptStage::Cut(cut) => {
+                let usage = self.estimated(inference.model, &cut.usage, false, &|| cut.content.clone());
+                self.cut_message_with(cut.content, usage, cut_reason(&error), error);
+            }
             AttemptStage::FailedHook(effect, failed) => {
                 self.cancel(effect);
                 self.cut_stream(failed.streaming, cut_reason(&error), error);

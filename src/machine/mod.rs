@@ -93,6 +93,7 @@ mod batch;
 mod budget;
 mod checkpoint;
 mod children;
+mod closing;
 mod dispatch;
 mod end;
 mod execute;
@@ -122,6 +123,9 @@ mod texts;
 mod turn;
 mod usage;
 
+pub(crate) use checkpoint::child::{
+    QuestionsInside, any as read_any_child, enveloped as read_enveloped_child,
+};
 pub use checkpoint::unsaid;
 pub(crate) use history::History;
 pub use input::{AgentCommand, Input, Letter, Queue, Reply};

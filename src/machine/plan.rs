@@ -34,8 +34,8 @@ impl Step<'_> {
                 for call in cleared.iter().filter_map(|place| batch.calls.get(*place)) {
                     blocks.push(with_arguments(&call.block, &call.arguments));
                 }
-                let groups =
-                    guard(|| partition(&blocks)).and_then(|groups| checked_partition(&groups, &cleared));
+                let groups = guard(|| partition(&blocks, &self.state.about()))
+                    .and_then(|groups| checked_partition(&groups, &cleared));
                 match groups {
                     Ok(groups) => groups.into_iter().for_each(|group| batch.groups.push_back(group)),
                     Err(why) => {

@@ -96,7 +96,8 @@ impl Step<'_> {
     fn transform(&mut self, first: Transform, overflow: bool) -> Result<bool, String> {
         let mut is_reported = self.apply_given(first, overflow)?;
         for transformer in &self.rules.transformers {
-            let answer = guard(|| transformer.transform(self.shown_list(), overflow))?;
+            let answer =
+                guard(|| transformer.transform_in(&self.state.about(), self.shown_list(), overflow))?;
             is_reported |= self.apply_given(answer, overflow)?;
         }
         Ok(is_reported)

@@ -49,7 +49,7 @@ impl Step<'_> {
 
     fn evaluate_dynamic_prompt(&mut self) -> Result<(), Box<ErrorInfo>> {
         let Some(prompt) = &self.rules.dynamic_system_prompt else { return Ok(()) };
-        let text = guard(|| prompt()).map_err(|text| {
+        let text = guard(|| prompt(&self.state.about())).map_err(|text| {
             let text = ["the dynamic system prompt failed: ", &text].concat();
             Box::new(ErrorInfo::new(ErrorKind::Hook, text).in_phase("dynamic_system_prompt"))
         })?;
@@ -159,7 +159,7 @@ impl Step<'_> {
 
     fn convert(&self, message: &AgentMessage) -> Result<Option<LlmMessage>, String> {
         match &self.rules.convert_to_llm {
-            Some(convert) => guard(|| convert(message)),
+            Some(convert) => guard(|| convert(message, &self.state.about())),
             None => Ok(message.as_llm()),
         }
     }

@@ -15,28 +15,36 @@ use super::step::Step;
 /// Inserts events that have not been emitted yet after the first output of [`Input::Resume`](super::Input),
 /// which is `run_resumed`. That event then describes the turn in which they begin.
 pub fn tell_first(unemitted: Vec<AgentEvent>, outputs: &mut VecDeque<Output>) {
-    let first = unemitted.iter().find_map(|event| match event {
-        AgentEvent::TurnStart { turn_index, .. } | AgentEvent::TurnEnd { turn_index, .. } => {
-            Some(*turn_index)
-        }
-        _ => None,
-    });
     let mut resumed = outputs.pop_front();
-    if let Some(Output::Event(AgentEvent::RunResumed { turn_index, partial_message, .. })) = &mut resumed {
-        *turn_index = first.unwrap_or(*turn_index);
-        // Its pieces are still to be emitted.
-        if unemitted
-            .iter()
-            .any(|e| matches!(e, AgentEvent::MessageStart { .. } | AgentEvent::MessageUpdate(_)))
-        {
-            *partial_message = None;
-        }
+    if let Some(Output::Event(resumed)) = &mut resumed {
+        let turn = |event: &AgentEvent| match event {
+            AgentEvent::TurnStart { turn_index, .. } | AgentEvent::TurnEnd { turn_index, .. } => {
+                Some(u64::from(*turn_index))
+            }
+            _ => None,
+        };
+        begin_with(resumed, unemitted.iter().map(|event| (Some(event.name()), turn(event))));
     }
     for event in unemitted.into_iter().rev() {
         outputs.push_front(Output::Event(event));
     }
     if let Some(resumed) = resumed {
         outputs.push_front(resumed);
+    }
+}
+
+/// The events that follow `run_resumed`, each by its name and its turn, begin where it says that the run goes on.
+pub(super) fn begin_with<'a>(
+    resumed: &mut AgentEvent,
+    untold: impl Iterator<Item = (Option<&'a str>, Option<u64>)> + Clone,
+) {
+    let AgentEvent::RunResumed { turn_index, partial_message, .. } = resumed else { return };
+    let first = untold.clone().find_map(|(_, turn)| turn).and_then(|turn| u32::try_from(turn).ok());
+    *turn_index = first.unwrap_or(*turn_index);
+    // Its pieces are still to be emitted.
+    let mut names = untold.filter_map(|(name, _)| name);
+    if names.any(|name| name == "message_start" || name == "message_update") {
+        *partial_message = None;
     }
 }
 
@@ -75,7 +83,7 @@ impl Step<'_> {
         }
     }
 
-    fn run_resumed(&self) -> AgentEvent {
+    pub(super) fn run_resumed(&self) -> AgentEvent {
         let running = match &self.state.phase {
             Phase::Dispatching(batch) => batch.blocks(&|call| matches!(call.status, CallStatus::Running(..))),
             _ => Vec::new(),

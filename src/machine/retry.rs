@@ -109,7 +109,8 @@ impl Step<'_> {
             ErrorKind::ContextOverflow if self.rules.max_recoveries_per_turn > 0 => RetryVerdict::Stop,
             _ => {
                 let (retry, random) = (&self.rules.retry, &self.rules.random);
-                let verdict = guard(|| Ok(retry.delay(&error, inference.attempt, random())));
+                let verdict =
+                    guard(|| Ok(retry.delay_in(&self.state.about(), &error, inference.attempt, random())));
                 verdict.unwrap_or(RetryVerdict::Stop)
             }
         };

@@ -73,7 +73,8 @@ impl Step<'_> {
 
     fn text_of(&self, cause: ToolResultCause, call: &ToolCallBlock, detail: &str) -> String {
         let own = self.rules.result_texts.as_ref();
-        let own = own.and_then(|texts| guard(|| Ok(texts(cause, call, detail))).ok().flatten());
+        let own = own
+            .and_then(|texts| guard(|| Ok(texts(cause, call, detail, &self.state.about()))).ok().flatten());
         own.unwrap_or_else(|| default_text(cause, call, detail))
     }
 
@@ -117,6 +118,7 @@ impl Step<'_> {
             CallStatus::Waiting | CallStatus::Ready | CallStatus::Done => {}
         }
         self.commit(batch);
+        self.close_waiting_child(batch, place);
         if !asks.is_empty() {
             self.close_asks(asks);
         }

@@ -8,12 +8,14 @@ use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::rules::approval::{ApprovalEntry, ApprovalStateMachine};
 use crate::rules::budget::Accounts;
+use crate::rules::policy::RunInfo;
 use crate::rules::stream::{Assembler, ToolSchema};
 use crate::words::error::ErrorInfo;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::words::question::Question;
 
 use super::budget::Spending;
+use super::checkpoint::child::{ReadChild, plain};
 use super::history::History;
 use super::input::{Letter, Queue};
 use super::output::EffectId;
@@ -42,6 +44,10 @@ pub struct LoopState {
     pub(crate) options: Option<RawJson>,
     /// The checkpoints of the sub-agents that were running when the run was, by the ids of their calls, until they go on.
     pub(crate) children: Table<String, RawJson>,
+    /// How those are read.
+    pub(crate) reads_child: ReadChild,
+    /// The calls of those that were ended in place of going on.
+    pub(crate) closed_children: Vec<String>,
     /// The open questions of those sub-agents.
     pub(crate) child_questions: Vec<Question>,
     /// The effect started last.
@@ -186,6 +192,8 @@ impl LoopState {
             shared_accounts: Accounts::default(),
             options: None,
             children: Table::new(),
+            reads_child: plain,
+            closed_children: Vec::new(),
             child_questions: Vec::new(),
             last_effect: 0,
         }
@@ -207,10 +215,15 @@ impl LoopState {
         &self.context
     }
 
+    /// Whose run it is.
+    pub(crate) fn about(&self) -> RunInfo<'_> {
+        self.context.about()
+    }
+
     /// Gives the run different ids, and other metadata if there is any.
     pub(crate) fn set_context(&mut self, context: AgentRunContext) {
         let metadata = context.metadata.or(self.context.metadata.take());
-        self.context = AgentRunContext { metadata, ..context };
+        self.context = AgentRunContext { metadata, turn_index: self.tally.turn_index, ..context };
     }
 
     /// What the turn shows of the history to whoever is asked before its request.

@@ -154,7 +154,7 @@ impl Step<'_> {
             arguments: value.clone(),
             metadata: None,
         };
-        guard(|| check(&spec, &call)).map(|()| value)
+        guard(|| check(&spec, &call, &self.state.about())).map(|()| value)
     }
 
     /// Handles an invalid answer. Returns what the model is told, or the error that ends the run. A model that answers

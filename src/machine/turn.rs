@@ -143,6 +143,7 @@ impl Step<'_> {
         self.state.appended.seen = self.state.appended.messages.len();
         let turn_index = self.state.tally.turn_index;
         self.state.tally.turn_index += 1;
+        self.state.context.turn_index = self.state.tally.turn_index;
         self.emit(AgentEvent::TurnEnd { turn_index, message, tool_results, reason, at: self.now });
     }
 

@@ -26,6 +26,19 @@ use crate::data::json::{Map, RawJson};
 use crate::words::event::CompactionReport;
 use crate::words::message::{AgentMessage, AssistantMessage, ToolResultMessage, Usage};
 
+/// Whose run it is: what every function of the host is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RunInfo<'a> {
+    /// The id of the run.
+    pub run_id: &'a str,
+    /// The id of the session.
+    pub session_id: &'a str,
+    /// The turn, counted from 0.
+    pub turn_index: u32,
+    /// What the host has started the run with: an object.
+    pub metadata: Option<&'a RawJson>,
+}
+
 /// What a policy is told about the run.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyContext<'a> {
@@ -49,6 +62,14 @@ pub struct PolicyContext<'a> {
     pub overflow_signal: bool,
     /// The session state, as it was when the slot began.
     pub state: &'a Map,
+}
+
+impl<'a> PolicyContext<'a> {
+    /// Whose run it is.
+    pub fn about(&self) -> RunInfo<'a> {
+        let PolicyContext { run_id, session_id, turn_index, metadata, .. } = *self;
+        RunInfo { run_id, session_id, turn_index, metadata }
+    }
 }
 
 /// The decision of a policy.
@@ -95,6 +116,14 @@ pub struct DispatchCall<'a> {
     pub arguments: RawJson,
     /// The session state, as it was when the batch began.
     pub state: &'a Map,
+}
+
+impl<'a> DispatchCall<'a> {
+    /// Whose run it is.
+    pub fn about(&self) -> RunInfo<'a> {
+        let DispatchCall { run_id, session_id, turn_index, metadata, .. } = *self;
+        RunInfo { run_id, session_id, turn_index, metadata }
+    }
 }
 
 /// Decides before the model is called.
@@ -190,6 +219,19 @@ pub trait ContextTransformer {
     /// # Errors
     /// End the run.
     fn transform(&self, messages: &[AgentMessage], overflow_signal: bool) -> Result<Transform, String>;
+
+    /// The same, with whose run it is. This is what is called; by default it forgets that.
+    ///
+    /// # Errors
+    /// End the run.
+    fn transform_in(
+        &self,
+        _: &RunInfo<'_>,
+        messages: &[AgentMessage],
+        overflow_signal: bool,
+    ) -> Result<Transform, String> {
+        self.transform(messages, overflow_signal)
+    }
 }
 
 macro_rules! closures_are_policies {

@@ -8,6 +8,7 @@ use jsonschema::{PatternOptions, Validator};
 use crate::data::table::Table;
 use crate::host::config::ArgumentValidator;
 use crate::host::tool::ToolSpec;
+use crate::rules::policy::RunInfo;
 use crate::words::message::ToolCallBlock;
 
 /// Returns a check for [`Rules::validator`](crate::host::config::Rules::validator). The model reads where its arguments
@@ -25,7 +26,7 @@ use crate::words::message::ToolCallBlock;
 pub fn validator() -> Rc<ArgumentValidator> {
     // Each schema is compiled once.
     let known: RefCell<Table<String, Rc<Validator>>> = RefCell::default();
-    Rc::new(move |spec: &ToolSpec, call: &ToolCallBlock| {
+    Rc::new(move |spec: &ToolSpec, call: &ToolCallBlock, _: &RunInfo<'_>| {
         let schema = spec.schema.parameters.as_str();
         let found = known.borrow().get(schema).cloned();
         let validator = match found {
@@ -77,7 +78,7 @@ mod tests {
             arguments: RawJson::parse(arguments).unwrap(),
             metadata: None,
         };
-        validator()(&ToolSpec::parse("t", "", schema).unwrap(), &call)
+        validator()(&ToolSpec::parse("t", "", schema).unwrap(), &call, &RunInfo::default())
     }
 
     #[test]

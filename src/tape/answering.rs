@@ -7,6 +7,7 @@ use std::rc::Rc;
 use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
 use crate::host::config::{Rules, ToolExecutionPolicy};
 use crate::host::tool::{ApprovalNeed, ToolSpec};
+use crate::rules::policy::RunInfo;
 use crate::rules::policy::{
     ContextTransformer, DispatchCall, DispatchVerdict, PolicyContext, PostLoopPolicy, PostTurn,
     PostTurnPolicy, PreDispatchPolicy, PreTurnPolicy, Transform, Verdict,
@@ -117,15 +118,16 @@ pub(super) fn answer(rules: &mut Rules, values: &Value, answers: &Rc<Answers>) {
     rules.transformers = count("transformContext").map(|place| transformer(place, answers)).collect();
     let has = |kind: &str| !count(kind).is_empty();
     let own = answers.clone();
-    rules.convert_to_llm = has("convertToLlm").then_some(Rc::new(move |message: &AgentMessage| {
-        let answer = own.take("convertToLlm", 0, |asked| {
-            asked.field("message", message);
-        });
-        failed(&answer)?;
-        read_shown(message, &answer)
-    }));
+    rules.convert_to_llm =
+        has("convertToLlm").then_some(Rc::new(move |message: &AgentMessage, _: &RunInfo<'_>| {
+            let answer = own.take("convertToLlm", 0, |asked| {
+                asked.field("message", message);
+            });
+            failed(&answer)?;
+            read_shown(message, &answer)
+        }));
     let own = answers.clone();
-    rules.dynamic_system_prompt = has("dynamicSystemPrompt").then_some(Rc::new(move || {
+    rules.dynamic_system_prompt = has("dynamicSystemPrompt").then_some(Rc::new(move |_: &RunInfo<'_>| {
         let answer = own.take("dynamicSystemPrompt", 0, |_| {});
         failed(&answer)?;
         Ok(answer.as_str().unwrap_or_default().to_owned())
@@ -136,14 +138,15 @@ pub(super) fn answer(rules: &mut Rules, values: &Value, answers: &Rc<Answers>) {
 /// What the host says of calls: whether their arguments fit, what they are told, how they run, who is asked.
 fn answer_tools(rules: &mut Rules, values: &Value, answers: &Rc<Answers>, has: &dyn Fn(&str) -> bool) {
     let own = answers.clone();
-    rules.validator = has("validator").then_some(Rc::new(move |_: &ToolSpec, call: &ToolCallBlock| {
-        failed(&own.take("validator", 0, |asked| {
-            asked.field("call", call);
-        }))
-    }));
+    rules.validator =
+        has("validator").then_some(Rc::new(move |_: &ToolSpec, call: &ToolCallBlock, _: &RunInfo<'_>| {
+            failed(&own.take("validator", 0, |asked| {
+                asked.field("call", call);
+            }))
+        }));
     let own = answers.clone();
     rules.result_texts = has("resultTexts").then_some(Rc::new(
-        move |cause: ToolResultCause, call: &ToolCallBlock, detail: &str| {
+        move |cause: ToolResultCause, call: &ToolCallBlock, detail: &str, _: &RunInfo<'_>| {
             let ask = |asked: &mut ObjectWriter<'_>| {
                 asked.field("cause", cause.as_str()).field("call", call).field("detail", detail);
             };
@@ -152,17 +155,18 @@ fn answer_tools(rules: &mut Rules, values: &Value, answers: &Rc<Answers>, has: &
     ));
     if has_groups(values) {
         let own = answers.clone();
-        rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(move |calls: &[ToolCallBlock]| {
-            let answer = own.take("toolExecution", 0, |asked| {
-                asked.field("calls", calls);
-            });
-            failed(&answer)?;
-            let place = |place: &Value| usize::try_from(place.as_u64()?).ok();
-            let groups = answer.as_array().unwrap_or_default().iter();
-            Ok(groups
-                .map(|group| group.as_array().unwrap_or_default().iter().filter_map(place).collect())
-                .collect())
-        }));
+        rules.tool_execution =
+            ToolExecutionPolicy::Custom(Rc::new(move |calls: &[ToolCallBlock], _: &RunInfo<'_>| {
+                let answer = own.take("toolExecution", 0, |asked| {
+                    asked.field("calls", calls);
+                });
+                failed(&answer)?;
+                let place = |place: &Value| usize::try_from(place.as_u64()?).ok();
+                let groups = answer.as_array().unwrap_or_default().iter();
+                Ok(groups
+                    .map(|group| group.as_array().unwrap_or_default().iter().filter_map(place).collect())
+                    .collect())
+            }));
     }
     if rules.tools.iter().any(|tool| matches!(tool.requires_approval, ApprovalNeed::Depends(_))) {
         rules.tools =
@@ -205,13 +209,14 @@ fn depends(tool: &ToolSpec, place: usize, answers: &Rc<Answers>) -> ToolSpec {
     let mut tool = tool.clone();
     if let ApprovalNeed::Depends(_) = &tool.requires_approval {
         let own = answers.clone();
-        tool.requires_approval = ApprovalNeed::Depends(Rc::new(move |arguments: &RawJson| {
-            let answer = own.take("requiresApproval", place, |asked| {
-                asked.field("arguments", arguments);
-            });
-            failed(&answer)?;
-            Ok(answer.as_bool().unwrap_or(true))
-        }));
+        tool.requires_approval =
+            ApprovalNeed::Depends(Rc::new(move |arguments: &RawJson, _: &RunInfo<'_>| {
+                let answer = own.take("requiresApproval", place, |asked| {
+                    asked.field("arguments", arguments);
+                });
+                failed(&answer)?;
+                Ok(answer.as_bool().unwrap_or(true))
+            }));
     }
     tool
 }

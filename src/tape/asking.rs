@@ -8,6 +8,7 @@ use crate::data::list::ListWriter;
 use crate::host::config::{AgentLoopConfig, Rules, ToolExecutionPolicy};
 use crate::host::isolate::guard;
 use crate::host::tool::{ApprovalNeed, ToolSpec};
+use crate::rules::policy::RunInfo;
 use crate::rules::policy::{
     ContextTransformer, DispatchCall, DispatchVerdict, PolicyContext, PostLoopPolicy, PostTurn,
     PostTurnPolicy, PreDispatchPolicy, PreTurnPolicy, Transform, Verdict,
@@ -60,8 +61,8 @@ fn record_view(rules: &mut Rules, pen: &Rc<Pen>) {
     }
     if let Some(inner) = rules.convert_to_llm.take() {
         let pen = pen.clone();
-        rules.convert_to_llm = Some(Rc::new(move |message| {
-            let shown = guard(|| inner(message));
+        rules.convert_to_llm = Some(Rc::new(move |message, run| {
+            let shown = guard(|| inner(message, run));
             pen.answer("convertToLlm", 0, |out| match &shown {
                 Err(error) => write_error(error, out),
                 Ok(shown) => write_shown(message, shown.as_ref(), out),
@@ -71,8 +72,8 @@ fn record_view(rules: &mut Rules, pen: &Rc<Pen>) {
     }
     if let Some(inner) = rules.dynamic_system_prompt.take() {
         let pen = pen.clone();
-        rules.dynamic_system_prompt = Some(Rc::new(move || {
-            let prompt = guard(|| inner());
+        rules.dynamic_system_prompt = Some(Rc::new(move |run| {
+            let prompt = guard(|| inner(run));
             pen.answer("dynamicSystemPrompt", 0, |out| write_fallible(&prompt, out));
             prompt
         }));
@@ -82,23 +83,23 @@ fn record_view(rules: &mut Rules, pen: &Rc<Pen>) {
 fn record_tools(rules: &mut Rules, pen: &Rc<Pen>) {
     if let Some(inner) = rules.validator.take() {
         let pen = pen.clone();
-        rules.validator = Some(Rc::new(move |spec, call| {
-            let fits = guard(|| inner(spec, call));
+        rules.validator = Some(Rc::new(move |spec, call, run| {
+            let fits = guard(|| inner(spec, call, run));
             pen.answer("validator", 0, |out| write_fallible(&fits.as_ref().map(|()| true), out));
             fits
         }));
     }
     if let Some(inner) = rules.result_texts.take() {
         let pen = pen.clone();
-        let ask = move |cause: ToolResultCause, call: &ToolCallBlock, detail: &str| {
-            pen.infallible("resultTexts", || inner(cause, call, detail))
+        let ask = move |cause: ToolResultCause, call: &ToolCallBlock, detail: &str, run: &RunInfo<'_>| {
+            pen.infallible("resultTexts", || inner(cause, call, detail, run))
         };
         rules.result_texts = Some(Rc::new(ask));
     }
     if let ToolExecutionPolicy::Custom(inner) = &rules.tool_execution {
         let (inner, pen) = (inner.clone(), pen.clone());
-        rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(move |calls| {
-            let groups = guard(|| inner(calls));
+        rules.tool_execution = ToolExecutionPolicy::Custom(Rc::new(move |calls, run| {
+            let groups = guard(|| inner(calls, run));
             pen.answer("toolExecution", 0, |out| match &groups {
                 Err(error) => write_error(error, out),
                 Ok(groups) => write_groups(groups, out),
@@ -116,11 +117,12 @@ fn depends(tool: &ToolSpec, place: usize, pen: &Rc<Pen>) -> ToolSpec {
     let mut tool = tool.clone();
     if let ApprovalNeed::Depends(inner) = &tool.requires_approval {
         let (inner, pen) = (inner.clone(), pen.clone());
-        tool.requires_approval = ApprovalNeed::Depends(Rc::new(move |arguments: &RawJson| {
-            let needed = guard(|| inner(arguments));
-            pen.answer("requiresApproval", place, |out| write_fallible(&needed, out));
-            needed
-        }));
+        tool.requires_approval =
+            ApprovalNeed::Depends(Rc::new(move |arguments: &RawJson, run: &RunInfo<'_>| {
+                let needed = guard(|| inner(arguments, run));
+                pen.answer("requiresApproval", place, |out| write_fallible(&needed, out));
+                needed
+            }));
     }
     tool
 }
@@ -134,7 +136,11 @@ struct Recorded<T: ?Sized> {
 
 impl RetryStrategy for Recorded<dyn RetryStrategy> {
     fn delay(&self, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict {
-        let verdict = guard(|| Ok(self.inner.delay(error, attempt, random)));
+        self.delay_in(&RunInfo::default(), error, attempt, random)
+    }
+
+    fn delay_in(&self, run: &RunInfo<'_>, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict {
+        let verdict = guard(|| Ok(self.inner.delay_in(run, error, attempt, random)));
         self.pen.answer("retry", 0, |out| {
             let mut object = ObjectWriter::new(out);
             match &verdict {
@@ -184,7 +190,16 @@ impl PreDispatchPolicy for Recorded<dyn PreDispatchPolicy> {
 
 impl ContextTransformer for Recorded<dyn ContextTransformer> {
     fn transform(&self, messages: &[AgentMessage], overflow_signal: bool) -> Result<Transform, String> {
-        let transform = guard(|| self.inner.transform(messages, overflow_signal));
+        self.transform_in(&RunInfo::default(), messages, overflow_signal)
+    }
+
+    fn transform_in(
+        &self,
+        run: &RunInfo<'_>,
+        messages: &[AgentMessage],
+        overflow_signal: bool,
+    ) -> Result<Transform, String> {
+        let transform = guard(|| self.inner.transform_in(run, messages, overflow_signal));
         self.pen.answer("transformContext", self.place, |out| {
             let mut object = ObjectWriter::new(out);
             write_transform(messages, transform.as_ref(), &mut object);

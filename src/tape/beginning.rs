@@ -5,7 +5,7 @@ use crate::data::list::{ListWriter, read_all};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::host::tool::Nesting;
-use crate::machine::{History, Letter, LoopState};
+use crate::machine::{History, Letter, LoopState, read_any_child};
 use crate::rules::budget::{Accounts, Ledger};
 use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, Usage};
@@ -82,7 +82,8 @@ pub(super) fn read_run(
     let mut state = match line.get("checkpoint") {
         Some(run) => {
             let mut state = LoopState::read_checkpoint(messages, session, run)?;
-            state.context = context;
+            state.context = AgentRunContext { turn_index: state.turn_index(), ..context };
+            state.reads_child = read_any_child;
             state.read_children(line);
             state.child_questions = optional::<Vec<Question>>(line, "childQuestions")?;
             state

@@ -93,15 +93,8 @@ impl Player {
 
     fn start(&mut self, id: EffectId, effect: Effect) -> Seen {
         self.starts += 1;
-        match (&effect, &mut self.state) {
-            (Effect::Infer { request, .. }, _) => self.request = Some(request.clone()),
-            (Effect::Execute { call_id, .. }, Some(state)) => {
-                let is_inside = |path: &[String]| path.first().is_some_and(|first| **first == **call_id);
-                if state.take_child(call_id).is_some() {
-                    state.child_questions.retain(|question| !is_inside(&question.path));
-                }
-            }
-            _ => {}
+        if let Effect::Infer { request, .. } = &effect {
+            self.request = Some(request.clone());
         }
         let name = self.open.get(&id).cloned().unwrap_or_default();
         Seen::Start { id, name, effect }

@@ -201,7 +201,7 @@ fn read_tool(value: &Value) -> Result<ToolSpec, String> {
         requires_approval: match value.get("requiresApproval") {
             Some(Value::Bool(true)) => ApprovalNeed::Always,
             // The tape has the answers; whoever plays it puts them here.
-            Some(Value::String(_)) => ApprovalNeed::Depends(Rc::new(|_| Ok(true))),
+            Some(Value::String(_)) => ApprovalNeed::Depends(Rc::new(|_, _| Ok(true))),
             _ => ApprovalNeed::Never,
         },
         timeout_ms: value.number_at("timeoutMs"),

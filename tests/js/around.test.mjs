@@ -139,8 +139,8 @@ test("every function is told about the run, and events that begin or end somethi
   /** @type {Record<string, any>} */
   const told = {};
   const note = (/** @type {string} */ name, /** @type {any} */ about) => {
-    const { runId, sessionId, turnIndex } = about ?? {};
-    told[name] ??= [runId, sessionId, turnIndex];
+    const { runId, sessionId, turnIndex, metadata } = about ?? {};
+    told[name] ??= [runId, sessionId, turnIndex, metadata?.user];
   };
   const agent = new Agent({
     model: custom("m", async function* (request, context) {
@@ -163,11 +163,11 @@ test("every function is told about the run, and events that begin or end somethi
     hooks: { beforeInference: (about) => note("beforeInference", about), afterInference: (about) => note("afterInference", about), beforeToolExecution: (about) => note("beforeToolExecution", about), afterToolExecution: (about) => note("afterToolExecution", about) },
   });
   assert.equal(agent.sessionId, "s");
-  const { events } = await readRun(agent.prompt("go", { runId: "r" }));
+  const { events } = await readRun(agent.prompt("go", { runId: "r", metadata: { user: "u" } }));
   const { postLoop, getFollowUpMessages, ...others } = told;
   assert.equal(Object.keys(others).length, 18);
-  for (const [name, about] of Object.entries(others)) assert.deepEqual(about, ["r", "s", 0], name);
-  assert.deepEqual([postLoop.slice(0, 2), getFollowUpMessages.slice(0, 2)], [["r", "s"], ["r", "s"]]);
+  for (const [name, about] of Object.entries(others)) assert.deepEqual(about, ["r", "s", 0, "u"], name);
+  assert.deepEqual([postLoop, getFollowUpMessages], [["r", "s", 2, "u"], ["r", "s", 2, "u"]]);
   for (const event of events) assert.equal(/** @type {any} */ (event).at, /_start$|_end$/.test(event.type) ? 77 : undefined, event.type);
 });
 
@@ -178,4 +178,40 @@ test("sessionId is there before the first run, and stays", async () => {
   await agent.prompt("go");
   assert.equal(agent.sessionId, id);
   misused(() => new Agent({ model: scripted([]), wrapTool: /** @type {any} */ (1) }), /wrapTool/);
+});
+
+test("so are those that are called when something fails, stands around or is inside", async () => {
+  /** @type {Record<string, any>} */
+  const told = {};
+  const note = (/** @type {string} */ name, /** @type {any} */ about) => {
+    const { runId, sessionId, turnIndex, metadata } = about ?? {};
+    told[name] ??= [runId, sessionId, turnIndex, metadata?.user];
+  };
+  const fails = [{ code: "context_overflow", message: "long" }, { code: "overloaded", message: "busy" }];
+  let turn = 0;
+  const model = custom("m", async function* () {
+    const error = fails.shift();
+    if (error) return yield { type: "error", error };
+    if (turn++ > 0) throw new Error("broken");
+    yield* [{ type: "tool_call_start", contentIndex: 0, callId: "a", toolName: "ghost" }, { type: "tool_call_end", contentIndex: 0 }];
+    yield* [{ type: "tool_call_start", contentIndex: 1, callId: "b", toolName: "inner" }, { type: "tool_call_delta", contentIndex: 1, delta: '{"prompt":"go"}' }, { type: "tool_call_end", contentIndex: 1 }];
+    yield { type: "done", stopReason: "tool_use" };
+  });
+  const inner = subagent({ name: "inner", description: "", agent: (_, context) => (note("agent", context), new Agent({ model: scripted(["x"]) })) });
+  const agent = new Agent({
+    model, sessionId: "s", tools: [inner], messages: [{ role: "user", content: "old" }],
+    resultTexts: { unknown_tool: (_, __, run) => (note("resultTexts", run), "no") },
+    retry: (error, _, run) => (note("retry", run), error.code === "overloaded" && 0),
+    compaction: { engine: async (messages, _, __, run) => (note("compaction", run), { messages: messages.slice(-1) }) },
+    prepareTurn: (about) => note("prepareTurn", about),
+    wrapTool: (about, next) => (note("wrapTool", about), next()),
+    wrapModel: (about, next) => (note("wrapModel", about), next()),
+    hooks: { onError: (about) => note("onError", about) },
+  });
+  const { error } = await agent.prompt("go", { runId: "r", metadata: { user: "u" } });
+  assert.match(error?.message ?? "", /broken/);
+  const { onError, ...others } = told;
+  assert.deepEqual(Object.keys(others).sort(), ["agent", "compaction", "prepareTurn", "resultTexts", "retry", "wrapModel", "wrapTool"]);
+  for (const [name, about] of Object.entries(others)) assert.deepEqual(about, ["r", "s", 0, "u"], name);
+  assert.deepEqual([onError[0], onError[1], onError[3]], ["r", "s", "u"]);
 });

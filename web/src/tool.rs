@@ -90,7 +90,7 @@ fn approval_need(owner: &JsValue, given: &JsValue) -> ApprovalNeed {
     let (owner, Some(asked)) = (owner.clone(), given.dyn_ref::<Function>().cloned()) else {
         return if given.is_truthy() { ApprovalNeed::Always } else { ApprovalNeed::Never };
     };
-    ApprovalNeed::Depends(Rc::new(move |arguments| {
+    ApprovalNeed::Depends(Rc::new(move |arguments, _| {
         let answer = asked.call1(&owner, &value::plain(&arguments.to_value()));
         // Anything but a plain no counts as yes.
         answer.map(|answer| answer != JsValue::FALSE).map_err(|error| thrown::text_of(&error))

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::rules::policy::RunInfo;
 use crate::words::message::ToolCallBlock;
 
 /// In which order the calls of a batch run.
@@ -20,7 +21,7 @@ pub enum ToolExecutionPolicy {
 }
 
 /// Divides the calls of a batch into groups.
-pub type Partition = dyn Fn(&[ToolCallBlock]) -> Result<Vec<Vec<usize>>, String>;
+pub type Partition = dyn Fn(&[ToolCallBlock], &RunInfo<'_>) -> Result<Vec<Vec<usize>>, String>;
 
 /// How many of the waiting messages a poll takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

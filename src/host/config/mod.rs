@@ -14,7 +14,7 @@ pub use choices::{
     ToolExecutionPolicy,
 };
 pub use model::{Caller, Model, ModelName};
-pub use rules::{ArgumentValidator, ConvertToLlm, DEEPEST_NESTING, ResultTexts, Rules};
+pub use rules::{ArgumentValidator, ConvertToLlm, DEEPEST_NESTING, DynamicPrompt, ResultTexts, Rules};
 pub use turn::TurnOptions;
 
 use crate::data::text;

@@ -9,20 +9,23 @@ use crate::host::tool::ToolSpec;
 use crate::rules::approval::{ApprovalGate, ApprovalOptions};
 use crate::rules::budget::Budget;
 use crate::rules::policy::{
-    ContextTransformer, PostLoopPolicy, PostTurnPolicy, PreDispatchPolicy, PreTurnPolicy,
+    ContextTransformer, PostLoopPolicy, PostTurnPolicy, PreDispatchPolicy, PreTurnPolicy, RunInfo,
 };
 use crate::rules::retry::{RetryConfig, RetryStrategy};
 use crate::rules::stream::{StreamOptions, ToolSchema};
 use crate::words::message::{AgentMessage, LlmMessage, ToolCallBlock, ToolResultCause};
 
 /// The texts of results that no tool wrote, made from the cause, the call, and further details.
-pub type ResultTexts = dyn Fn(ToolResultCause, &ToolCallBlock, &str) -> Option<String>;
+pub type ResultTexts = dyn Fn(ToolResultCause, &ToolCallBlock, &str, &RunInfo<'_>) -> Option<String>;
 
 /// Converts a message of the history for the model; `None` leaves it out. Called once per message.
-pub type ConvertToLlm = dyn Fn(&AgentMessage) -> Result<Option<LlmMessage>, String>;
+pub type ConvertToLlm = dyn Fn(&AgentMessage, &RunInfo<'_>) -> Result<Option<LlmMessage>, String>;
 
 /// Checks arguments against a tool's schema. The model is shown the error.
-pub type ArgumentValidator = dyn Fn(&ToolSpec, &ToolCallBlock) -> Result<(), String>;
+pub type ArgumentValidator = dyn Fn(&ToolSpec, &ToolCallBlock, &RunInfo<'_>) -> Result<(), String>;
+
+/// Makes the dynamic system prompt of a turn.
+pub type DynamicPrompt = dyn Fn(&RunInfo<'_>) -> Result<String, String>;
 
 /// How deep sub-agents may be nested at most: a checkpoint that holds them must be one that readers of JSON accept.
 pub const DEEPEST_NESTING: usize = 16;
@@ -87,7 +90,7 @@ pub struct Rules {
     /// Time limits.
     pub timeouts: Timeouts,
     /// Evaluated once per turn: an extra user message at the front of the request, which is never stored.
-    pub dynamic_system_prompt: Option<Rc<dyn Fn() -> Result<String, String>>>,
+    pub dynamic_system_prompt: Option<Rc<DynamicPrompt>>,
     /// See [`ArgumentValidator`]. Without it, arguments only have to be an object.
     pub validator: Option<Rc<ArgumentValidator>>,
     /// See [`ResultTexts`]. Where it returns nothing, the built-in text is used.

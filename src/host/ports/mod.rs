@@ -20,7 +20,7 @@ use crate::host::cancel::CancelToken;
 use crate::host::config::TurnOptions;
 use crate::host::tool::Nesting;
 use crate::rules::approval::ToolDecision;
-use crate::rules::policy::Transform;
+use crate::rules::policy::{RunInfo, Transform};
 use crate::rules::stream::{AssistantMessageEvent, MAX_ANSWER, ModelRequest, NativeOutput};
 use crate::wires::Tap;
 use crate::words::event::CompactionReport;
@@ -36,6 +36,8 @@ pub struct AgentRunContext {
     pub session_id: Rc<str>,
     /// What the host has started the run with, such as a user's id: an object. Checkpoints hold it.
     pub metadata: Option<RawJson>,
+    /// The turn, counted from 0, wherever a function of the host is told. What a run is started with leaves it 0.
+    pub turn_index: u32,
     /// How deep the run is inside others. The limit of a run that nobody called is that of its rules.
     pub nesting: Nesting,
 }
@@ -44,7 +46,17 @@ impl AgentRunContext {
     /// Creates a context from the two ids.
     pub fn new(run_id: &str, session_id: &str) -> Self {
         let (run_id, session_id) = (run_id.into(), session_id.into());
-        AgentRunContext { run_id, session_id, metadata: None, nesting: Nesting::default() }
+        AgentRunContext { run_id, session_id, metadata: None, turn_index: 0, nesting: Nesting::default() }
+    }
+
+    /// What every function of the host is told of it.
+    pub fn about(&self) -> RunInfo<'_> {
+        RunInfo {
+            run_id: &self.run_id,
+            session_id: &self.session_id,
+            turn_index: self.turn_index,
+            metadata: self.metadata.as_ref(),
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::host::ports::Layers;
 use crate::host::state::SessionState;
 use crate::rules::answer::Answer;
 use crate::rules::budget::Accounts;
+use crate::rules::policy::RunInfo;
 use crate::rules::stream::ToolSchema;
 
 /// Whether calls of a tool need approval.
@@ -35,7 +36,7 @@ pub enum ApprovalNeed {
 }
 
 /// Whether a call with these arguments needs approval.
-pub type DependsOn = dyn Fn(&RawJson) -> Result<bool, String>;
+pub type DependsOn = dyn Fn(&RawJson, &RunInfo<'_>) -> Result<bool, String>;
 
 /// What the loop knows about a tool.
 #[derive(Clone)]
@@ -120,6 +121,16 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
+    /// Whose run it is.
+    pub fn about(&self) -> RunInfo<'_> {
+        RunInfo {
+            run_id: &self.run_id,
+            session_id: &self.session_id,
+            turn_index: self.turn_index,
+            metadata: self.metadata.as_ref(),
+        }
+    }
+
     /// Asks a person, and waits for the answer: [`Answer::Accept`], [`Answer::Decline`] or [`Answer::Cancel`]. The question
     /// is among those of the agent, like one about a call that needs approval. Meanwhile the time limit of the call stands
     /// still. A question that is open when a checkpoint is taken is not in it: the call is interrupted, or runs again.

@@ -4,6 +4,7 @@
 
 mod answer;
 mod batch;
+pub(super) mod child;
 mod mail;
 mod part;
 
@@ -283,6 +284,7 @@ fn read_context(run: &Part<'_>) -> AgentRunContext {
         run_id: run.word("runId").into(),
         session_id: run.word("sessionId").into(),
         metadata: metadata.map(ToJson::to_raw),
+        turn_index: run.int("turnIndex"),
         nesting: Nesting::default(),
     }
 }

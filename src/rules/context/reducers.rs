@@ -24,7 +24,7 @@ use super::hygiene::KeepLast;
 use super::passes::Reducible;
 use super::window::SlidingWindow;
 use crate::data::text;
-use crate::rules::policy::{ContextTransformer, Transform};
+use crate::rules::policy::{ContextTransformer, RunInfo, Transform};
 use crate::words::event::CompactionReport;
 use crate::words::message::AgentMessage;
 
@@ -113,10 +113,19 @@ impl Reducers {
 
 impl ContextTransformer for Reducers {
     fn transform(&self, messages: &[AgentMessage], overflow_signal: bool) -> Result<Transform, String> {
+        self.transform_in(&RunInfo::default(), messages, overflow_signal)
+    }
+
+    fn transform_in(
+        &self,
+        run: &RunInfo<'_>,
+        messages: &[AgentMessage],
+        overflow_signal: bool,
+    ) -> Result<Transform, String> {
         let mut so_far = Transform::Unchanged;
         for transformer in &self.0 {
             let given = so_far.messages().unwrap_or(messages);
-            let next = transformer.transform(given, overflow_signal)?;
+            let next = transformer.transform_in(run, given, overflow_signal)?;
             so_far = joined(so_far, next);
         }
         Ok(so_far)

@@ -7,6 +7,7 @@ mod delay;
 pub use dates::{parse_date, parse_rfc3339};
 pub use delay::{DelaySource, RequestedDelay, delay_from_headers, delay_from_rate_limits, delay_in_text};
 
+use crate::rules::policy::RunInfo;
 use crate::words::error::{ErrorInfo, ErrorKind};
 
 /// What to do after a failed model call.
@@ -26,6 +27,11 @@ pub trait RetryStrategy {
     /// Returns what to do. `attempt` is the number of the failed attempt, counted from 1. `random` is a
     /// random number over the full range of `u32`, for jitter.
     fn delay(&self, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict;
+
+    /// The same, with whose run it is. This is what is called; by default it forgets that.
+    fn delay_in(&self, _: &RunInfo<'_>, error: &ErrorInfo, attempt: u32, random: u32) -> RetryVerdict {
+        self.delay(error, attempt, random)
+    }
 }
 
 /// The stock [`RetryStrategy`]: exponential backoff with jitter, or the delay that the server asked for.

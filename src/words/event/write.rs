@@ -1,6 +1,6 @@
 //! Writes events as JSON.
 
-use crate::data::json::{ObjectWriter, ToJson};
+use crate::data::json::{ObjectWriter, RawJson, ToJson};
 
 use crate::words::message::Usage;
 use crate::words::question::{Question, QuestionKind};
@@ -12,6 +12,16 @@ impl AgentEvent {
     pub fn write_members(&self, object: &mut ObjectWriter<'_>) {
         self.write_what(object);
         object.optional("at", &self.at());
+    }
+
+    /// Returns the event as JSON, with the id of its run.
+    pub(crate) fn to_json_with(&self, run_id: &str) -> RawJson {
+        let mut text = String::new();
+        let mut object = ObjectWriter::new(&mut text);
+        self.write_members(&mut object);
+        object.field("runId", run_id);
+        object.end();
+        RawJson::parse(&text).unwrap_or_else(|_| RawJson::null())
     }
 
     /// Appends the members but the time.

@@ -110,6 +110,7 @@ async function playLives(world, run, polled) {
   world.agent = world.engine.Agent.restore(saved, options(world, polled));
   const again = world.agent.continue();
   handOver(world, again, polled);
+  world.fire("after_sleep");
   await watch(world, listen(again, (event) => writeDown(world, event, true)));
   return again.messages;
 }

@@ -32,7 +32,7 @@ const list = (item) => (values) => values.map(item).find((/** @type {any} */ nee
 /** @param {Check} item @returns {Check} */
 const map = (item) => (values) => list(item)(Object.values(values));
 
-const trigger = choice("the trigger", ["before_start"], {
+const trigger = choice("the trigger", ["before_start", "after_sleep"], {
   model_call: record("the trigger `model_call`", { n: anything, before_item: anything }),
   tool: record("the trigger `tool`", { id: anything, when: choice("the moment", ["start", "end"]) }),
   approval: anything, transform: anything, ms: anything,

@@ -355,7 +355,7 @@ impl World {
         rules.tool_execution = match dice.below(5) {
             0 => ToolExecutionPolicy::Sequential,
             1 => ToolExecutionPolicy::Priority,
-            2 => ToolExecutionPolicy::Custom(Rc::new(move |calls| {
+            2 => ToolExecutionPolicy::Custom(Rc::new(move |calls, _| {
                 this.host_call("partition");
                 Ok(match this.dice.below(4) {
                     0 => vec![vec![0], vec![0]],
@@ -428,21 +428,21 @@ impl World {
         });
         if dice.chance(30) {
             let world = self.clone();
-            rules.validator = Some(Rc::new(move |_, _| {
+            rules.validator = Some(Rc::new(move |_, _, _| {
                 world.host_call("validator");
                 if world.dice.chance(10) { Err("does not fit".to_owned()) } else { Ok(()) }
             }));
         }
         if dice.chance(30) {
             let world = self.clone();
-            rules.dynamic_system_prompt = Some(Rc::new(move || {
+            rules.dynamic_system_prompt = Some(Rc::new(move |_| {
                 world.host_call("dynamic_system_prompt");
                 if world.dice.chance(5) { Err("no prompt".to_owned()) } else { Ok("now".to_owned()) }
             }));
         }
         if dice.chance(30) {
             let world = self.clone();
-            rules.convert_to_llm = Some(Rc::new(move |message| {
+            rules.convert_to_llm = Some(Rc::new(move |message, _| {
                 world.host_call("convert_to_llm");
                 Ok(message.as_llm().filter(|_| !world.dice.chance(3)))
             }));
@@ -456,7 +456,7 @@ impl World {
         }
         if dice.chance(30) {
             let world = self.clone();
-            rules.result_texts = Some(Rc::new(move |_, _, _| {
+            rules.result_texts = Some(Rc::new(move |_, _, _, _| {
                 world.host_call("result_texts");
                 Some("mine".to_owned())
             }));
@@ -554,7 +554,7 @@ impl World {
         spec.max_result_bytes = dice.chance(10).then_some(3);
         if name == "asks" {
             let world = self.clone();
-            spec.requires_approval = ApprovalNeed::Depends(Rc::new(move |_| {
+            spec.requires_approval = ApprovalNeed::Depends(Rc::new(move |_, _| {
                 world.host_call("requires_approval");
                 Ok(true)
             }));

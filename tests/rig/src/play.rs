@@ -331,7 +331,7 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
         Some(ToolExecution::Priority(_)) => ToolExecutionPolicy::Priority,
         Some(ToolExecution::Groups(groups)) => {
             let groups = groups.clone();
-            ToolExecutionPolicy::Custom(Rc::new(move |_| Ok(groups.clone())))
+            ToolExecutionPolicy::Custom(Rc::new(move |_, _| Ok(groups.clone())))
         }
     };
     if let Some(given) = &scenario.transform {
@@ -339,9 +339,9 @@ fn config(world: &Rc<World>) -> AgentLoopConfig {
     }
     if !options.dynamic_system_prompts.is_empty() {
         let world = world.clone();
-        rules.dynamic_system_prompt = Some(Rc::new(move || Ok(world.next_prompt())));
+        rules.dynamic_system_prompt = Some(Rc::new(move |_| Ok(world.next_prompt())));
     }
-    rules.validator = Some(Rc::new(|spec, call| {
+    rules.validator = Some(Rc::new(|spec, call, _| {
         let (schema, arguments) =
             (trace::value_of(&spec.schema.parameters), trace::value_of(&call.arguments));
         let mut wrong = Vec::new();

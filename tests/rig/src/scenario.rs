@@ -271,8 +271,16 @@ pub struct Abort {
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
     BeforeStart,
-    ModelCall { n: usize, before_item: usize },
-    Tool { id: String, when: When },
+    /// The run goes on in another process, and nothing of it has happened yet.
+    AfterSleep,
+    ModelCall {
+        n: usize,
+        before_item: usize,
+    },
+    Tool {
+        id: String,
+        when: When,
+    },
     Approval(String),
     Transform(usize),
     Ms(u64),

@@ -29,7 +29,7 @@ use turnwheel::tool::{AgentTool, ToolContext};
 
 use crate::play::tools;
 use crate::ports::{RunHandle, Script, ScriptedApprover, ScriptedModel, World, raw};
-use crate::scenario::{self, Answering};
+use crate::scenario::{self, Answering, Trigger};
 use crate::trace::{self, shown};
 
 /// Sets what only format 2 has.
@@ -212,6 +212,7 @@ pub(crate) fn go_on(world: &Rc<World>, stream: &mut AgentStream, config: impl Fn
     let context = AgentRunContext::new("run-1", "session");
     *stream = agent.continue_run(context, cancel.clone()).expect("the run was active");
     *world.handle.borrow_mut() = Some(RunHandle::Run(stream.inbox(), cancel));
+    world.fire(&Trigger::AfterSleep);
 }
 
 // ---- hooks and layers

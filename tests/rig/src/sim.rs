@@ -1118,7 +1118,7 @@ fn rules(dice: &Dice) -> Rules {
             spec.requires_approval = ApprovalNeed::Always;
         }
         if name == "slow" && dice.chance(50) {
-            spec.requires_approval = ApprovalNeed::Depends(Rc::new(|_| Err("undecided".to_owned())));
+            spec.requires_approval = ApprovalNeed::Depends(Rc::new(|_, _| Err("undecided".to_owned())));
         }
         spec
     });
@@ -1201,7 +1201,7 @@ fn execution(dice: &Dice) -> ToolExecutionPolicy {
         0 => ToolExecutionPolicy::Concurrent,
         1 => ToolExecutionPolicy::Sequential,
         2 => ToolExecutionPolicy::Priority,
-        _ => ToolExecutionPolicy::Custom(Rc::new(move |calls| match dice.below(5) {
+        _ => ToolExecutionPolicy::Custom(Rc::new(move |calls, _| match dice.below(5) {
             0 => Err("no idea".to_owned()),
             1 => Ok(vec![vec![0], vec![0]]),
             2 => Ok(vec![(0..calls.len()).rev().collect()]),
@@ -1214,11 +1214,13 @@ fn add_functions(dice: &Dice, rules: &mut Rules) {
     if dice.chance(30) {
         let dice = dice.clone();
         rules.validator =
-            Some(Rc::new(move |_, _| if dice.chance(15) { Err("does not fit".to_owned()) } else { Ok(()) }));
+            Some(Rc::new(
+                move |_, _, _| if dice.chance(15) { Err("does not fit".to_owned()) } else { Ok(()) },
+            ));
     }
     if dice.chance(20) {
         let dice = dice.clone();
-        rules.dynamic_system_prompt = Some(Rc::new(move || match dice.below(12) {
+        rules.dynamic_system_prompt = Some(Rc::new(move |_| match dice.below(12) {
             0 => Err("no prompt".to_owned()),
             1 => Ok(String::new()),
             _ => Ok("now".to_owned()),
@@ -1226,7 +1228,7 @@ fn add_functions(dice: &Dice, rules: &mut Rules) {
     }
     if dice.chance(20) {
         let (dice, seen) = (dice.clone(), RefCell::new(BTreeSet::new()));
-        rules.convert_to_llm = Some(Rc::new(move |message| {
+        rules.convert_to_llm = Some(Rc::new(move |message, _| {
             if dice.chance(1) {
                 return Err("cannot convert".to_owned());
             }
@@ -1241,8 +1243,10 @@ fn add_functions(dice: &Dice, rules: &mut Rules) {
         rules.transformers.push(Rc::new(transformer));
     }
     if dice.chance(20) {
-        let text =
-            |_: turnwheel::message::ToolResultCause, _: &ToolCallBlock, _: &str| Some("mine".to_owned());
+        let text = |_: turnwheel::message::ToolResultCause,
+                    _: &ToolCallBlock,
+                    _: &str,
+                    _: &turnwheel::policy::RunInfo<'_>| Some("mine".to_owned());
         rules.result_texts = Some(Rc::new(text));
     }
     if dice.chance(40) {

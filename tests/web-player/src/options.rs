@@ -120,7 +120,7 @@ fn set_functions(config: &mut AgentLoopConfig, options: &Options<'_>, cached: &C
     }
     if let Some(prompt) = options.function("dynamicSystemPrompt") {
         rules.dynamic_system_prompt =
-            Some(Rc::new(move || Ok(crate::ask(&prompt, &[])?.as_str().unwrap_or_default().to_owned())));
+            Some(Rc::new(move |_| Ok(crate::ask(&prompt, &[])?.as_str().unwrap_or_default().to_owned())));
     }
     let policies = options.get("policies");
     let policies = Options(&policies);
@@ -189,7 +189,7 @@ fn retry(options: &Options<'_>) -> Rc<dyn RetryStrategy> {
 
 /// Checks arguments with the part of JSON Schema that scenarios use.
 fn validator() -> Rc<ArgumentValidator> {
-    Rc::new(|spec, call| {
+    Rc::new(|spec, call, _| {
         let value = |json: &str| serde_json::from_str(json).unwrap_or_default();
         let mut wrong = Vec::new();
         let (schema, arguments) = (value(spec.schema.parameters.as_str()), value(call.arguments.as_str()));

@@ -5,7 +5,9 @@ use turnwheel::error::ErrorInfo;
 use turnwheel::event::CompactionReport;
 use turnwheel::json::{FromJson, ObjectWriter, ToJson, Value};
 use turnwheel::message::{AgentMessage, ToolCallBlock};
-use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
+use turnwheel::policy::{
+    DispatchCall, DispatchVerdict, PolicyContext, PostTurn, RunInfo, Transform, Verdict,
+};
 use turnwheel::retry::{RetryStrategy, RetryVerdict};
 use turnwheel_web::to_js;
 use wasm_bindgen::JsValue;
@@ -115,8 +117,10 @@ pub(crate) fn read_transform(answer: &Value) -> Result<Transform, String> {
 }
 
 /// `toolExecution` as a function of the calls.
-pub(crate) fn groups(groups: Function) -> impl Fn(&[ToolCallBlock]) -> Result<Vec<Vec<usize>>, String> {
-    move |calls| {
+pub(crate) fn groups(
+    groups: Function,
+) -> impl Fn(&[ToolCallBlock], &RunInfo<'_>) -> Result<Vec<Vec<usize>>, String> {
+    move |calls, _| {
         let wrong = || "lists of indices were expected".to_owned();
         let index = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok()).ok_or_else(wrong);
         let group = |value: &Value| value.as_array().ok_or_else(wrong)?.iter().map(index).collect();

@@ -3,7 +3,7 @@
 // runs, and writes checkpoints.
 
 import { allQuestions } from "../checkpoint/questions.js";
-import { fromCheckpoint } from "../checkpoint/read.js";
+import { fromCheckpoint, withChildren } from "../checkpoint/read.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
@@ -320,7 +320,7 @@ export class Core {
 
   /** The state from a checkpoint that the engine must take over, as JSON. */
   stateJson() {
-    return jsonOf("the checkpoint is", this.registration.state);
+    return jsonOf("the checkpoint is", withChildren(this.registration.state));
   }
 
   /** The state to checkpoint while the engine does not know this agent. @returns {EngineState} */

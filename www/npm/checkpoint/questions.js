@@ -51,15 +51,27 @@ export function allQuestions({ run, children = {} }, messages, isSubAgent, path 
   return [...own, ...inside];
 }
 
+/** Whether an event says that a question is closed. @param {any} event */
+const isClosed = ({ type }) => type === "tool_approval_resolved" || type === "question_resolved";
+
 /**
- * Leaves out the events of a checkpoint that would show an open question otherwise than it is, or as closed.
- * @param {AgentEvent[]} events @param {readonly Question[]} open @returns {AgentEvent[]}
+ * The ids of the questions of which nobody was told yet that they are closed, in a run and in those inside its calls.
+ * @param {any} state @param {number} [depth] @returns {string[]}
  */
-export function believable(events, open) {
+const closing = ({ untold, children = {} }, depth = 0) => [
+  ...listOf(untold).flatMap((event) => (isClosed(event) ? event.id : [])),
+  ...(depth < DEEPEST_NESTING ? Object.values(children).flatMap((child) => closing(child?.metadata?.turnwheel ?? {}, depth + 1)) : []),
+];
+
+/**
+ * The events of a checkpoint that nobody was told, without those that would show an open question otherwise than it is, or as
+ * closed.
+ * @param {EngineState | undefined} state @param {readonly Question[]} open @returns {AgentEvent[]}
+ */
+export function believable(state, open) {
   const byId = new Map(open.map((question) => [question.id, question]));
-  const isClosed = (/** @type {AgentEvent} */ event) => event.type === "tool_approval_resolved" || event.type === "question_resolved";
-  const closed = new Set(events.map((event) => isClosed(event) && /** @type {{ id?: string }} */ (event).id));
-  return events.filter((event) => {
+  const closed = new Set(closing(state ?? {}));
+  return (state?.untold ?? []).filter((event) => {
     if (event.type === "tool_approval_resolved" || event.type === "question_resolved") return !byId.has(event.id);
     if (event.type !== "tool_approval_requested" && event.type !== "question_asked") return true;
     const question = byId.get(event.id);

@@ -24,6 +24,23 @@ export function fromCheckpoint(given) {
   };
 }
 
+/**
+ * A state as the engine reads it: the agents inside its calls have no envelopes there. What cannot be read stays as it is.
+ * @param {EngineState | undefined} state @returns {object | undefined}
+ */
+export function withChildren(state) {
+  if (!state?.children) return state;
+  const children = Object.entries(state.children).map(([callId, given]) => {
+    try {
+      const { messages, state } = fromCheckpoint(given);
+      return [callId, { messages, state: withChildren(state) }];
+    } catch {
+      return [callId, given];
+    }
+  });
+  return { ...state, children: Object.fromEntries(children) };
+}
+
 /** @param {unknown} given @returns {Part} */
 function parse(given) {
   let value = /** @type {any} */ (given);

@@ -4,6 +4,7 @@
 // and what it says to others is kept for later.
 
 import { emptyList } from "../v8.js";
+import * as KIND from "../boundary/protocol.js";
 import { rest } from "../boundary/rest.js";
 import { ENTRIES, isEarly } from "./entries.js";
 
@@ -95,6 +96,8 @@ export class Batches {
       const [kind, number, length] = /** @type {[number, number, number]} */ (table.slice(batch.i, batch.i + 3));
       const piece = text.substring(batch.at, (batch.at += length));
       const isLater = rest.LATER.has(kind);
+      // The result of its call follows, and is in the checkpoint.
+      if (kind === KIND.CANCEL) later.push(...(run.children?.endEarly(number) ?? []).map((event) => ({ event })));
       const event = isLater ? undefined : handlerOf(kind)(run, number, piece);
       if (event) later.push({ event });
       else if (isLater) later.push({ entry: [kind, number, piece], strings: this.takeStrings() });

@@ -84,18 +84,24 @@ export class Children {
    * @param {number} slot
    */
   cancel(slot) {
+    const events = this.endEarly(slot);
+    if (events.length > 0) this.run.batches.deliverFirst(events);
+  }
+
+  /** Ends the agent inside a call that has its result already. Returns what is to be told of it before that. @param {number} slot @returns {AgentEvent[]} */
+  endEarly(slot) {
     const { run } = this;
     const { engineRun } = run;
     const child = this.bySlot.get(slot);
-    if (!child) return;
+    if (!child) return [];
     /** @type {[string, string][]} */
     const late = (child.late = []);
     close(child.driver, run.abortion.effectReason());
     this.end(slot);
-    if (run.isOver || engineRun.isGone) return;
+    if (run.isOver || engineRun.isGone) return [];
     const events = late.flatMap(([path, event]) => engineRun.lateSubagentEvent(child.callId, path, event, flagsOf(child)));
     for (const event of events) run.mark(event);
-    run.batches.deliverFirst(events);
+    return events;
   }
 }
 

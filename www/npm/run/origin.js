@@ -37,7 +37,7 @@ export class Origin {
    * @param {Extract<AgentEvent, { type: "run_resumed" }>} event @param {string} runId @returns {AgentEvent[]}
    */
   resume(event, runId) {
-    const undelivered = believable(this.restored?.untold ?? [], [...event.pendingApprovals, ...(event.pendingQuestions ?? [])]).map((stored) => ({ ...stored, runId }));
+    const undelivered = believable(this.restored, [...event.pendingApprovals, ...(event.pendingQuestions ?? [])]).map((stored) => ({ ...stored, runId }));
     this.restored = undefined;
     for (const stored of undelivered) {
       if (!("turnIndex" in stored)) continue;

@@ -32,8 +32,6 @@ pub(super) struct Watch {
     /// What was open when the process ended.
     slept_with: Vec<String>,
     is_over: bool,
-    /// The runs that have begun or gone on in this life.
-    awake: BTreeSet<String>,
     /// When this life began, and the time of the last event.
     born: u64,
     last: u64,
@@ -104,7 +102,6 @@ impl Watch {
     pub(super) fn begin_life(&mut self, now: u64) {
         self.count("lives");
         (self.born, self.last) = (now, now);
-        self.awake.clear();
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -194,11 +191,6 @@ impl Watch {
             }
             _ => {}
         }
-        // What had happened before the process ended is told after.
-        let is_beginning = matches!(event, AgentEvent::AgentStart { .. } | AgentEvent::RunResumed { .. });
-        if is_beginning && event.at().is_some_and(|at| at >= self.born) {
-            self.awake.insert(place.clone());
-        }
         self.runs.entry(place).or_default().take(&event);
     }
 
@@ -209,13 +201,12 @@ impl Watch {
             asked.is_open &= !is_inside;
             asked.is_closing &= !is_inside;
         }
-        // Agents that have not gone on since the process ended are silent when nobody wants them any more.
         let inside = format!("{call}/");
-        let awake = &self.awake;
-        self.runs.retain(|place, run| {
-            let is_inside = *place == call || place.starts_with(&inside);
-            !is_inside || awake.contains(place) || !run.is_running()
-        });
+        let is_inside = |place: &str| place == call || place.starts_with(&inside);
+        let mut runs = self.runs.iter().filter(|(_, run)| run.is_running());
+        if let Some((place, _)) = runs.find(|(place, _)| is_inside(place)) {
+            self.faults.push(format!("{place} runs after the result of {call}"));
+        }
         self.ended.insert(call);
     }
 

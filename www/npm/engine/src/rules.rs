@@ -10,7 +10,9 @@ use turnwheel::config::{ConvertToLlm, ResultTexts, Rules};
 use turnwheel::event::CompactionReport;
 use turnwheel::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, write_list};
 use turnwheel::message::{AgentMessage, AssistantMessage, LlmMessage};
-use turnwheel::policy::{DispatchCall, DispatchVerdict, PolicyContext, PostTurn, Transform, Verdict};
+use turnwheel::policy::{
+    DispatchCall, DispatchVerdict, PolicyContext, PostTurn, RunInfo, Transform, Verdict,
+};
 use turnwheel::retry::{RetryStrategy, RetryVerdict};
 
 use crate::bridge;
@@ -102,7 +104,7 @@ pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn
     }
     if has(OptionFunction::DynamicSystemPrompt.as_str()) {
         let host = host.clone();
-        let prompt = move || {
+        let prompt = move |_: &RunInfo<'_>| {
             Ok(call(&host, RuleName::DynamicSystemPrompt, "null")?.as_str().unwrap_or_default().to_owned())
         };
         rules.dynamic_system_prompt = Some(Rc::new(prompt));
@@ -120,7 +122,7 @@ fn policy(host: Host, name: RuleName) -> impl Fn(&PolicyContext<'_>) -> Result<V
 }
 
 fn convert(host: Host) -> Rc<ConvertToLlm> {
-    Rc::new(move |message| {
+    Rc::new(move |message, _| {
         let answer = call(&host, RuleName::ConvertToLlm, &message.to_json())?;
         match answer {
             Value::Null => Ok(None),
@@ -288,7 +290,7 @@ fn pre_dispatch(host: &Host, index: u64, seen: &mut DispatchCall<'_>) -> Result<
 }
 
 fn result_texts(host: Host) -> Rc<ResultTexts> {
-    Rc::new(move |cause, block, detail| {
+    Rc::new(move |cause, block, detail, _| {
         let mut input = String::new();
         let mut object = ObjectWriter::new(&mut input);
         object.field("cause", cause.as_str()).field("call", block).field("detail", detail);
@@ -316,8 +318,8 @@ impl RetryStrategy for HostRetry {
 /// Lets the host divide calls into groups.
 pub(super) fn partition(
     host: Host,
-) -> impl Fn(&[turnwheel::message::ToolCallBlock]) -> Result<Vec<Vec<usize>>, String> {
-    move |calls| {
+) -> impl Fn(&[turnwheel::message::ToolCallBlock], &RunInfo<'_>) -> Result<Vec<Vec<usize>>, String> {
+    move |calls, _| {
         let mut input = String::new();
         write_list(calls, &mut input);
         let answer = call(&host, RuleName::ToolExecution, &input)?;
@@ -340,8 +342,8 @@ pub(super) fn partition(
 pub(super) fn requires_approval(
     tools: Rc<ToolsVersion>,
     tool: String,
-) -> impl Fn(&RawJson) -> Result<bool, String> {
-    move |arguments| {
+) -> impl Fn(&RawJson, &RunInfo<'_>) -> Result<bool, String> {
+    move |arguments, _| {
         let mut input = String::new();
         let mut object = ObjectWriter::new(&mut input);
         object.field("tools", &tools.number).field("tool", &tool).field("arguments", arguments);
@@ -353,8 +355,9 @@ pub(super) fn requires_approval(
 /// Checks arguments against a tool's schema, in JavaScript.
 pub(super) fn validate(
     tools: Rc<ToolsVersion>,
-) -> impl Fn(&turnwheel::tool::ToolSpec, &turnwheel::message::ToolCallBlock) -> Result<(), String> {
-    move |_, block| {
+) -> impl Fn(&turnwheel::tool::ToolSpec, &turnwheel::message::ToolCallBlock, &RunInfo<'_>) -> Result<(), String>
+{
+    move |_, block, _| {
         let (name, arguments) = (&block.tool_name, block.arguments.as_str());
         let error = tools.host.validate(tools.number, &block.call_id, name, arguments);
         error.map_err(text_of)?.map_or(Ok(()), Err)

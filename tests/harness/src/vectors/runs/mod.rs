@@ -184,9 +184,9 @@ fn config(world: &Rc<World>) -> Result<AgentLoopConfig, String> {
     let compacts = world.config("compaction").and_then(Value::as_bool) != Some(false);
     rules.max_recoveries_per_turn = if compacts { 3 } else { 0 };
     rules.result_texts =
-        Some(Rc::new(|cause: ToolResultCause, _: &ToolCallBlock, _: &str| view::result_text(cause)));
+        Some(Rc::new(|cause: ToolResultCause, _: &ToolCallBlock, _: &str, _| view::result_text(cause)));
     rules.transformers = vec![Rc::new(Reducer(world.clone()))];
-    rules.convert_to_llm = Some(Rc::new(|message: &AgentMessage| match message {
+    rules.convert_to_llm = Some(Rc::new(|message: &AgentMessage, _| match message {
         AgentMessage::Custom(custom) => system_message(&custom.data.to_value()).map(Some),
         message => Ok(message.as_llm()),
     }));
