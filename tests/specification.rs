@@ -101,7 +101,7 @@ fn one_turn_in_the_order_of_the_chart() {
         Ok(Verdict::Continue)
     }));
     let seen = notes.clone();
-    config.rules.convert_to_llm = Some(Rc::new(move |message| {
+    config.rules.convert_to_llm = Some(Rc::new(move |message, _| {
         note(&seen, format!("convert {}", brief(message)));
         Ok(message.as_llm())
     }));
