@@ -420,7 +420,8 @@ mod bridges {
             call: CompactionCall,
         ) -> LocalBoxFuture<'static, Result<Compaction, String>> {
             told(&self.0, "compaction", &context.about());
-            let messages = call.messages[call.messages.len() - 1..].to_vec();
+            // A result without its call is no conversation.
+            let messages = call.messages[call.messages.len().saturating_sub(2)..].to_vec();
             Box::pin(ready(Ok(Compaction { messages, ..Compaction::default() })))
         }
     }
