@@ -51,6 +51,24 @@ test("a list that is not shorter leaves it to the engine; an empty one is an err
   }
 });
 
+test("the window keeps an exchange whole where only its newest results fit", async () => {
+  const long = "x".repeat(400);
+  const result = (/** @type {string} */ callId) => ({ role: "tool_result", callId, toolName: "look", content: [{ type: "text", text: long }], isError: false, timestamp: 1 });
+  const calls = ["t1", "t2"].map((callId) => ({ type: "tool_call", callId, toolName: "look", arguments: {} }));
+  const messages = /** @type {any[]} */ ([user(long), { role: "assistant", content: [{ type: "text", text: long }, ...calls] }, result("t1"), result("t2"), user("q")]);
+  // Of about 400 tokens, 150 have room for the question and one result; 20 only for the question.
+  /** @param {number} tokens what the model is shown of it */
+  const kept = async (tokens) => {
+    /** @type {string[]} */
+    const shown = [];
+    const model = scripted([(request) => (shown.push(...request.messages.map(({ role }) => role)), "done")]);
+    await new Agent({ model, messages: messages.slice(0, -1), transformContext: slidingWindow({ tokens, anchor: 0 }) }).prompt("q").result;
+    return shown.join(" ");
+  };
+  assert.equal(await kept(150), "assistant tool_result tool_result user");
+  assert.equal(await kept(20), "user");
+});
+
 test("reducers run in every turn, never split a call from its result, keep the question, and report", async () => {
   const { asked, events, result, agent } = await sixCalls(reduce([pruneToolResults({ keepLast: 1 }), slidingWindow({ tokens: 16, anchor: 0 })]));
   assert.equal(result.text, "done");

@@ -375,9 +375,10 @@ function slid({ normal_budget: normal, overflow_budget: less, anchor }, messages
   const left = Math.max(0, budget - sum(messages.slice(0, from)));
   let to = messages.length;
   while (to > from && sum(messages.slice(to - 1)) <= left) to--;
-  // Results that fit keep a call that does not, if there was room left for a part of it.
-  const keepsCall = to > from && isResult(to) && !isResult(to - 1) && sum(messages.slice(to)) < left;
-  if (keepsCall) to--;
+  // The newest results that fit keep the rest of their exchange, if there was room left for a part of it.
+  let call = to - 1;
+  while (isResult(call)) call--;
+  if (isResult(to) && call >= 0 && sum(messages.slice(to)) < left) to = Math.max(call, from);
   else while (isResult(to)) to++;
   // The newest exchange stays even if it does not fit.
   if (to >= messages.length) for (to = messages.length - 1; isResult(to); ) to--;

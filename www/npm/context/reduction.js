@@ -130,9 +130,9 @@ function tailStart(messages, budget) {
   let left = budget;
   let start = messages.length;
   while (start > 0 && tokensOf(/** @type {AgentMessage} */ (messages[start - 1])) <= left) left -= tokensOf(/** @type {AgentMessage} */ (messages[--start]));
-  const isSplit = isResult(messages[start]);
-  // Dropping a whole exchange for the part of its call that is too much would leave out far more than that.
-  if (isSplit && left > 0 && start > 0 && !isResult(messages[start - 1])) return start - 1;
+  // Dropping a whole exchange for the part of it that is too much would leave out far more than that.
+  const call = isResult(messages[start]) && left > 0 ? messages.slice(0, start).findLastIndex((message) => !isResult(message)) : -1;
+  if (call >= 0) return call;
   while (isResult(messages[start])) start++;
   // Not even the newest exchange fits. It stays, because without it the model would not know what to do.
   return start < messages.length ? start : messages.findLastIndex((message) => !isResult(message));
