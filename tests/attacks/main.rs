@@ -7,3 +7,4 @@ mod filtered;
 mod keys;
 mod listeners;
 mod sealed;
+mod spending;
