@@ -57,7 +57,7 @@ impl Step<'_> {
         if told.output < output / 2 {
             usage.output = output;
         }
-        usage.estimated = usage.input != told.input || usage.output != told.output;
+        usage.estimated = told.estimated || usage.input != told.input || usage.output != told.output;
         if usage.estimated {
             usage.cost = name.price.map(|price| price.of(&usage)).or(told.cost);
         }

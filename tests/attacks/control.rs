@@ -323,3 +323,23 @@ fn raised_in_a_listener_a_budget_has_room_at_once() {
     assert_eq!((stage.result().turns, raised.get()), (4, 3));
     stage.agent.unsubscribe(subscription);
 }
+
+#[test]
+fn what_a_run_of_before_a_reset_has_used_is_not_taken_from_those_after_it() {
+    let clock = Clock::default();
+    let number = Cell::new(0);
+    let tireless = model("m", move |_, _| {
+        number.set(number.get() + 1);
+        stream::iter(calls(&[(&format!("c{}", number.get()), "look", "{}")])).boxed_local()
+    });
+    let mut config = config(&clock, tireless, vec![quick("look")]);
+    let scope = turnwheel::budget::BudgetScope::Agent;
+    config.rules.budget = Some(Budget { turns: Some(3), scope, ..Budget::default() });
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").until("turn_end").until("turn_end");
+    stage.agent.reset();
+    // The old run hears of it only now.
+    stage.finish();
+    stage.prompt("go").finish();
+    assert_eq!(stage.result().turns, 3);
+}

@@ -335,3 +335,165 @@ fn who_prepares_a_turn_is_asked_once_in_each_life_of_a_run() {
         assert_eq!(second.events.iter().filter(raised).count(), 1);
     }
 }
+
+fn spent(agent: &Agent) -> u64 {
+    let checkpoint = Value::parse(&agent.checkpoint(0).encode()).unwrap();
+    let own = checkpoint.get("metadata").and_then(|metadata| metadata.get("turnwheel")).unwrap();
+    own.get("spent").and_then(|spent| spent.number_at("tokens")).unwrap_or_default()
+}
+
+/// Two agents inside, each of which answers twice, and fails once.
+fn family(clock: &Clock, seed: usize) -> AgentLoopConfig {
+    let inner = clock.clone();
+    let tool = SubAgent::new("ask", "", move || {
+        let own = inner.clone();
+        let asked = model("inner", move |request: ModelRequest, _| {
+            let has_looked =
+                request.messages.iter().any(|m| matches!(m, turnwheel::message::LlmMessage::ToolResult(_)));
+            let mut answer = if has_looked { text("seen") } else { calls(&[("k", "look", "{}")]) };
+            answer.pop();
+            answer.insert(1, E::Usage(used(5, 1)));
+            let reason = if has_looked { MessageStopReason::Stop } else { MessageStopReason::ToolUse };
+            answer.push(E::Done { stop_reason: reason, usage: Some(used(7, 3)) });
+            let pause = own.pause(1);
+            stream::once(pause).flat_map(move |()| stream::iter(answer.clone())).boxed_local()
+        });
+        config(&inner, asked, vec![rig::host::slow("look", &inner, 3)])
+    });
+    let root = model("root", move |request: ModelRequest, _| {
+        let has_asked =
+            request.messages.iter().any(|m| matches!(m, turnwheel::message::LlmMessage::ToolResult(_)));
+        let (one, two) = (format!("c{seed}"), format!("d{seed}"));
+        let both = [(&*one, "ask", "{\"prompt\":\"x\"}"), (&*two, "ask", "{\"prompt\":\"y\"}")];
+        let mut answer = if has_asked { text("done") } else { calls(&both) };
+        answer.pop();
+        let reason = if has_asked { MessageStopReason::Stop } else { MessageStopReason::ToolUse };
+        answer.push(E::Done { stop_reason: reason, usage: Some(used(1, 1)) });
+        stream::iter(answer).boxed_local()
+    });
+    let mut config = config(clock, root, vec![Rc::new(tool)]);
+    config.rules.budget = Some(Budget { tokens: Some(100_000), ..Budget::default() });
+    config
+}
+
+#[test]
+fn the_budget_has_used_what_the_run_has_used_wherever_a_family_sleeps_or_is_stopped() {
+    let clock = Clock::default();
+    let mut whole = Stage::new(clock.clone(), family(&clock, 0));
+    whole.prompt("go").finish().check();
+    let count = whole.events.len();
+    assert_eq!((whole.agent.usage().total, spent(&whole.agent)), (44, 44));
+    for kill in 1..count {
+        for stops in [false, true] {
+            let clock = Clock::default();
+            let mut first = Stage::new(clock.clone(), family(&clock, kill));
+            first.prompt("go");
+            while first.events.len() < kill {
+                if first.poll_once().is_none() {
+                    assert!(clock.advance());
+                }
+            }
+            if stops {
+                first.cancel.cancel("enough");
+                first.finish();
+                assert_eq!(first.agent.usage().total, spent(&first.agent), "stopped after {kill}");
+                continue;
+            }
+            let checkpoint = first.stream.as_mut().unwrap().checkpoint();
+            let mut second = Stage::new(clock.clone(), family(&clock, kill));
+            second.agent = Agent::restore(family(&clock, kill), &checkpoint).unwrap();
+            if second.agent.resumable().is_none() {
+                continue;
+            }
+            second.resume().finish();
+            let total = second.agent.usage().total;
+            assert_eq!(total, spent(&second.agent), "killed after {kill}");
+            assert!((44..=56).contains(&total), "killed after {kill}: {total}");
+        }
+    }
+}
+
+#[test]
+fn what_a_dropped_agent_inside_had_reserved_is_free() {
+    for way in ["timeout", "steering"] {
+        let clock = Clock::default();
+        let inner = clock.clone();
+        let tool = SubAgent::new("ask", "", move || {
+            let mut config = config(&inner, silent(used(10, 0)), Vec::new());
+            let max_tokens = Some(200);
+            config.rules.stream_options = Rc::new(StreamOptions { max_tokens, ..StreamOptions::default() });
+            config
+        });
+        let given = vec![calls(ASK), says("done", used(1, 1))];
+        let mut config = config(&clock, script(given, false), vec![Rc::new(tool)]);
+        config.rules.budget = Some(Budget { tokens: Some(250), ..Budget::default() });
+        config.rules.timeouts.tool = Some(50);
+        let mut stage = Stage::new(clock, config);
+        stage.prompt("go").until("tool_execution_start").settle();
+        if way == "steering" {
+            drop(stage.agent.steer_when("Stop.".into(), SteeringTime::Immediate));
+        }
+        stage.finish().check();
+        assert_eq!(stage.result().stop_reason, RunStopReason::Completed, "{way}: {:?}", stage.lines());
+        assert_eq!((stage.agent.usage().total, spent(&stage.agent)), (12, 12), "{way}");
+    }
+}
+
+#[test]
+fn a_person_may_raise_the_budget_around_two_agents_that_ask_at_once() {
+    let clock = Clock::default();
+    let mut config = family(&clock, 1);
+    config.rules.budget = Some(Budget { turns: Some(1), on_exceed: OnExceed::Ask, ..Budget::default() });
+    let mut stage = Stage::new(clock, config);
+    stage.prompt("go").settle();
+    let mut asked = Vec::new();
+    for _ in 0..20 {
+        let Some(question) = stage.agent.pending_questions().first().cloned() else {
+            if stage.is_over() {
+                break;
+            }
+            assert!(stage.clock.advance());
+            stage.settle();
+            continue;
+        };
+        assert!(!asked.contains(&question.id));
+        let answer = Answer::Raise(Amounts { turns: 1, ..Amounts::default() });
+        assert!(stage.agent.resolve(&question.id, answer));
+        asked.push(question.id);
+        stage.settle();
+    }
+    stage.finish().check();
+    assert_eq!(stage.result().stop_reason, RunStopReason::Completed);
+    assert_eq!(asked.len(), 5);
+}
+
+#[test]
+fn an_estimate_stays_one_when_the_hooks_of_its_attempt_are_cut_by_sleep() {
+    let make = |given, hears: bool| {
+        let clock = Clock::default();
+        let mut config = config(&clock, script(given, true), Vec::new());
+        let stages = HookStages { after_inference: true, ..HookStages::default() };
+        let hook =
+            StagedHook(
+                stages,
+                move |_: HookCall| async move { if hears { Ok(()) } else { pending().await } },
+            );
+        config.set_hooks(vec![Rc::new(hook)]);
+        (clock, config)
+    };
+    let cut = vec![
+        E::TextStart { index: 0 },
+        E::TextDelta { index: 0, delta: "some words that nobody has counted".into() },
+        E::Error(ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Server, "it broke") }),
+    ];
+    let (clock, first) = make(vec![cut], false);
+    let mut first = Stage::new(clock.clone(), first);
+    first.prompt("go").settle();
+    let checkpoint = first.stream.as_mut().unwrap().checkpoint();
+    let (_, config) = make(vec![says("done", used(10, 5))], true);
+    let mut second = Stage::new(clock, config.clone());
+    second.agent = Agent::restore(config, &checkpoint).unwrap();
+    second.resume().finish();
+    let usage = second.result().usage;
+    assert!(usage.total > 15 && usage.estimated, "{usage:?}");
+}
