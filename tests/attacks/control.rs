@@ -343,3 +343,31 @@ fn what_a_run_of_before_a_reset_has_used_is_not_taken_from_those_after_it() {
     stage.prompt("go").finish();
     assert_eq!(stage.result().turns, 3);
 }
+
+#[test]
+fn an_answer_that_sleep_cut_is_asked_for_again_only_within_the_budget() {
+    for (tokens, calls) in [(100, 0), (1_000, 1)] {
+        let clock = Clock::default();
+        let asked = Rc::new(Cell::new(0));
+        let make = || {
+            let counted = asked.clone();
+            let usage = Usage { input: 80, output: 5, total: 85, ..Usage::default() };
+            let silent = model("m", move |_, _| {
+                counted.set(counted.get() + 1);
+                stream::iter([E::Usage(usage)]).chain(stream::once(std::future::pending())).boxed_local()
+            });
+            let mut config = config(&clock, silent, Vec::new());
+            config.rules.budget = Some(Budget { tokens: Some(tokens), ..Budget::default() });
+            config.rules.stream_options =
+                Rc::new(turnwheel::stream::StreamOptions { max_tokens: Some(50), ..Default::default() });
+            config
+        };
+        let mut first = Stage::new(clock.clone(), make());
+        first.prompt("go").settle();
+        assert_eq!(asked.replace(0), 1);
+        let mut second = restored(&clock, &mut first, make());
+        second.resume().settle();
+        assert_eq!(asked.get(), calls, "{tokens}: {:?}", second.lines());
+        assert_eq!(second.is_over(), calls == 0);
+    }
+}
