@@ -77,7 +77,7 @@ impl Agent {
         let session = self.0.session.borrow();
         out.field("session", &session.snapshot()).field("changes", &session.changes());
         out.field("usage", &self.0.usage.get());
-        self.0.spent.get().write_members(out);
+        self.0.spent.borrow().get().write_members(out);
         let published = self.published();
         let published = published.borrow();
         let mut mail = ListWriter::new(out.key("mail"));
@@ -136,7 +136,7 @@ impl Agent {
             other => other,
         };
         self.0.usage.set(own.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?);
-        self.0.spent.set(Ledger::read(own)?);
+        self.0.spent.borrow().set(Ledger::read(own)?);
         *self.0.session.borrow_mut() = session;
         *self.0.resume.borrow_mut() = resume;
         mail.for_each(|command| self.0.inbox.borrow().post(command));

@@ -70,7 +70,7 @@ struct Shared {
     next: Cell<u64>,
     idle_wakers: RefCell<Vec<Waker>>,
     usage: Rc<Cell<Usage>>,
-    spent: Rc<Cell<Ledger>>,
+    spent: RefCell<Rc<Cell<Ledger>>>,
     /// Whether `convert_to_llm` has changed since the last run began.
     is_conversion_stale: Cell<bool>,
     /// A run that was restored from a checkpoint and waits for [`Agent::continue_run`].
@@ -110,7 +110,7 @@ impl Agent {
             next: Cell::new(1),
             idle_wakers: RefCell::default(),
             usage: Rc::default(),
-            spent: Rc::default(),
+            spent: RefCell::default(),
             is_conversion_stale: Cell::default(),
             resume: RefCell::default(),
             track,
@@ -129,7 +129,8 @@ impl Agent {
         let session = SessionState::new(self.0.config.borrow().rules.session_state.clone());
         *self.0.session.borrow_mut() = session;
         self.0.usage.set(Usage::default());
-        self.0.spent.set(Ledger::default());
+        // What the old run has used is its own.
+        *self.0.spent.borrow_mut() = Rc::default();
         self.0.resume.take();
         let receipts = self.0.receipts.take();
         for (_, settle) in receipts {

@@ -124,7 +124,7 @@ impl Agent {
             config: self.0.config.clone(),
             inbox: self.0.inbox.borrow().clone(),
             used: self.0.usage.clone(),
-            spent: self.0.spent.clone(),
+            spent: self.0.spent.borrow().clone(),
             cancel,
             track: self.0.track,
             published,

@@ -81,7 +81,9 @@ impl AgentStream {
         if let Some(recording) = &self.recording {
             recording.takes_late(call_id, &event, dropped);
         }
-        self.state.take_late_event(call_id, event)
+        let events = self.state.take_late_event(call_id, event);
+        self.outputs.correct_end(&self.state);
+        events
     }
 
     /// What an agent inside a call had told before the call got its result is told before the end of the call, though it is

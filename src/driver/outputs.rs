@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::machine::{Effect, EffectId, Output, tell_first, unsaid};
+use crate::machine::{Effect, EffectId, LoopState, Output, tell_first, unsaid};
 use crate::words::event::AgentEvent;
 
 /// The outputs that wait, in order.
@@ -47,6 +47,14 @@ impl OutputQueue {
         let rest = self.outputs.split_off(place);
         self.outputs.extend(events.into_iter().map(Output::Event));
         self.outputs.extend(rest);
+    }
+
+    /// What agents inside the calls told late is part of the usage that the end of the run tells.
+    #[cold]
+    pub(super) fn correct_end(&mut self, state: &LoopState) {
+        if let Some(Output::Event(AgentEvent::AgentEnd { usage, own_usage, .. })) = self.outputs.back_mut() {
+            (*usage, *own_usage) = (*state.usage(), state.own_usage());
+        }
     }
 
     /// The effects whose cancellation is among the outputs.

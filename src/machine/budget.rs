@@ -187,7 +187,7 @@ impl Step<'_> {
         let Answer::Raise(amounts) = answer else { return self.stop_before_call(RunStopReason::Budget) };
         self.raise(&amounts);
         self.append_arrived();
-        if std::mem::take(&mut self.state.turn.is_restored) {
+        if self.state.turn.is_restored {
             // Whatever was chosen for the turn is no data, so it is asked again.
             return self.choose(Phase::Preparing { effect: 0, overflow: false });
         }
@@ -223,7 +223,12 @@ impl Step<'_> {
     fn is_too_much(&mut self, used: &Usage) -> bool {
         let mut expected = self.expected();
         expected.add(&Amounts::of(used));
-        self.find_exceeded(&expected).is_some()
+        // What the attempt before had reserved is no longer expected, though what it has used may not be counted yet.
+        let reserved = self.state.spending.reserved;
+        self.release();
+        let is_too_much = self.find_exceeded(&expected).is_some();
+        self.reserve_amounts(reserved);
+        is_too_much
     }
 
     /// Tells the listeners of a limit that would be exceeded. Returns what happens then: what the run's own budget says, and
@@ -304,8 +309,12 @@ impl Step<'_> {
     #[inline(never)]
     fn reserve_expected(&mut self) {
         let expected = self.expected();
-        self.accounts().iter().for_each(|account| account.reserve(&expected));
-        self.state.spending.reserved = expected;
+        self.reserve_amounts(expected);
+    }
+
+    fn reserve_amounts(&mut self, amounts: Amounts) {
+        self.accounts().iter().for_each(|account| account.reserve(&amounts));
+        self.state.spending.reserved = amounts;
     }
 
     /// Whether a tool may be called once more. If so, it is counted.

@@ -74,17 +74,22 @@ impl LoopState {
     /// Takes an event of an agent inside a call that has its result already, and is about to be dropped. Returns what the
     /// listeners are told.
     pub fn take_late_event(&mut self, call_id: &str, child: ChildEvent) -> Vec<AgentEvent> {
-        let mut unknown = ChildState::default();
-        let state = match &mut self.phase {
-            Phase::Dispatching(batch) => {
-                let place = batch.place_of(call_id);
-                let call = place.and_then(|place| batch.calls.get_mut(place));
-                call.map_or(&mut unknown, |call| call.child.get_or_insert_default())
-            }
-            _ => &mut unknown,
+        let call = match &mut self.phase {
+            Phase::Dispatching(batch) => batch
+                .place_of(call_id)
+                .and_then(|place| batch.calls.get_mut(place))
+                .map(|call| &mut call.child),
+            _ => None,
         };
+        let id = call_id.to_owned();
+        let known = if let Some(known) = &call { (*known).clone() } else { self.ended_children.remove(&id) };
+        let mut state = known.unwrap_or_default();
         let shares_budget = child.shares_budget;
-        let (usage, events) = take_event(call_id, state, child);
+        let (usage, events) = take_event(call_id, &mut state, child);
+        match call {
+            Some(known) => *known = Some(state),
+            None => drop(self.ended_children.insert(id, state)),
+        }
         self.count_child(&usage, shares_budget);
         // Its end was told from its checkpoint.
         if self.closed_children.iter().any(|closed| closed == call_id) { Vec::new() } else { events }

@@ -6,7 +6,7 @@ use crate::rules::context::ListLength;
 use crate::rules::policy::Transform;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
-use crate::words::message::{AgentMessage, MessageStopReason, Usage};
+use crate::words::message::{AgentMessage, MessageStopReason};
 
 use super::output::Effect;
 use super::phase::Phase;
@@ -15,6 +15,7 @@ use super::step::Step;
 impl Step<'_> {
     /// Asks what holds for the turn, if anybody is to be asked, before a phase begins.
     pub(super) fn choose(&mut self, then: Phase) {
+        self.state.turn.is_restored = false;
         if !self.rules.prepares_turns {
             return self.enter(then);
         }
@@ -174,7 +175,8 @@ impl Step<'_> {
     }
 
     pub(super) fn compact(&mut self) {
-        if self.is_out_of_budget(&Usage::default()) {
+        let used = self.state.turn.shown.usage.totalled();
+        if self.is_out_of_budget(&used) {
             return self.compacted(None);
         }
         let model = self.rules.models.first().map_or_else(|| "".into(), |model| model.id.clone());

@@ -63,6 +63,9 @@ impl Step<'_> {
     /// and a fresh count of attempts.
     #[inline(never)]
     pub(super) fn call_model_again(&mut self) {
+        if self.state.turn.message_open && !self.may_pay_again(ErrorKind::ContextOverflow) {
+            return;
+        }
         let Some(request) = self.new_request() else { return };
         if !self.state.turn.message_open {
             self.announce(&request);

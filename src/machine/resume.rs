@@ -142,7 +142,7 @@ impl Step<'_> {
         let mut inference =
             Box::new(Inference { request, model, attempt, last_error: None, stage: AttemptStage::default() });
         match until {
-            None => self.attempt(inference),
+            None => self.attempt_again(inference),
             Some(until) => {
                 let left = self.start(Effect::Sleep { ms: until.saturating_sub(self.now) });
                 inference.stage = AttemptStage::BackingOff(left, until);

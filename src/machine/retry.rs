@@ -155,12 +155,20 @@ impl Step<'_> {
 
     /// The delay is over. Time has passed, and others may have used what was left of the budgets.
     pub(super) fn attempt_again(&mut self, inference: Box<Inference>) {
-        if self.is_out_of_budget(&Usage::default()) {
-            let code = inference.last_error.unwrap_or(ErrorKind::Network);
-            let error = ErrorInfo::new(code, "the budget has no room for another attempt");
-            return self.cut_message(MessageStopReason::Error, error);
+        if self.may_pay_again(inference.last_error.unwrap_or(ErrorKind::Network)) {
+            self.attempt(inference);
         }
-        self.attempt(inference);
+    }
+
+    /// Whether there is room in the budgets for another call in the same turn. If not, the turn ends, with an error of this
+    /// kind.
+    pub(super) fn may_pay_again(&mut self, code: ErrorKind) -> bool {
+        let is_out = self.is_out_of_budget(&Usage::default());
+        if is_out {
+            let error = ErrorInfo::new(code, "the budget has no room for another attempt");
+            self.cut_message(MessageStopReason::Error, error);
+        }
+        !is_out
     }
 
     fn fall_back(&mut self, mut inference: Box<Inference>, streaming: Streaming, error: &ErrorInfo) {
@@ -174,7 +182,8 @@ impl Step<'_> {
     /// more room. Returns whether it is.
     pub(super) fn falls_back_to_more_room(&mut self) -> bool {
         let model = self.state.turn.model;
-        if self.rules.models.get(model + 1).is_none() || self.is_out_of_budget(&Usage::default()) {
+        let used = self.state.turn.shown.usage.totalled();
+        if self.rules.models.get(model + 1).is_none() || self.is_out_of_budget(&used) {
             return false;
         }
         self.discard_shown();

@@ -13,7 +13,7 @@ use crate::words::message::{
     AgentMessage, AssistantMessage, MessageStopReason, ToolCallBlock, ToolResultCause, ToolResultMessage,
 };
 
-use super::batch::{Batch, CallStatus, Ending, new_batch, with_arguments};
+use super::batch::{Batch, BatchCall, CallStatus, Ending, new_batch, with_arguments};
 use super::end::stop_reason_of;
 use super::input::Queue;
 use super::output::{Effect, EffectId};
@@ -174,6 +174,9 @@ impl Step<'_> {
         if let (Ending::Stopped(error), TurnEndReason::Aborted) = (&batch.ending, reason) {
             batch.answer.message = self.mark_aborted(&batch.answer, error);
         }
+        // Those that are cancelled have something to tell still.
+        let known = |call: &mut BatchCall| Some((call.block.call_id.clone(), call.child.take()?));
+        self.state.ended_children = batch.calls.iter_mut().filter_map(known).collect();
         let results = batch.results();
         let (decided, message) = self.post_turn(&batch.answer.message, batch.answer.place, &results);
         if let Ending::Transfer(transfer) = &batch.ending {

@@ -16,6 +16,7 @@ use crate::words::question::Question;
 
 use super::budget::Spending;
 use super::checkpoint::child::{ReadChild, plain};
+use super::children::ChildState;
 use super::history::History;
 use super::input::{Letter, Queue};
 use super::output::EffectId;
@@ -46,6 +47,8 @@ pub struct LoopState {
     pub(crate) children: Table<String, RawJson>,
     /// How those are read.
     pub(crate) reads_child: ReadChild,
+    /// What is known of those whose batch is over, which may have something to tell still, by the ids of their calls.
+    pub(crate) ended_children: Table<String, Box<ChildState>>,
     /// The calls of those that were ended in place of going on.
     pub(crate) closed_children: Vec<String>,
     /// The open questions of those sub-agents.
@@ -193,6 +196,7 @@ impl LoopState {
             options: None,
             children: Table::new(),
             reads_child: plain,
+            ended_children: Table::new(),
             closed_children: Vec::new(),
             child_questions: Vec::new(),
             last_effect: 0,

@@ -11,21 +11,27 @@ impl Step<'_> {
     /// Completes what is known of the usage of a call that is over. `error` is why it failed, if it did.
     #[inline(never)]
     pub(super) fn account(&self, model: usize, streaming: &mut Streaming, error: Option<&ErrorInfo>) {
-        // A model of the host's own may know its price and leave the multiplication to the engine.
-        let told = &mut streaming.assembler.usage;
-        if told.cost.is_none() && told.total > 0 {
-            let price = self.rules.models.get(model).and_then(|name| name.price);
-            told.cost = price.map(|price| price.of(told));
-        }
-        let told = *told;
+        let told = self.priced(model, &streaming.assembler.usage);
+        streaming.assembler.usage = told;
         let is_told = error.is_none() && told.total > 0;
-        if is_told || told.estimated || error.is_some_and(was_refused) {
+        let is_unread = streaming.assembler.is_empty() && error.is_some_and(was_refused);
+        if is_told || told.estimated || is_unread {
             return;
         }
         // Of an answer that fills the memory there can be no copy; what there is of its words is not known then.
         let fits = streaming.assembler.can_be_handed_over();
         let content = || if fits { streaming.assembler.clone().written() } else { Vec::new() };
         streaming.assembler.usage = self.estimated(model, &told, error.is_none(), &content);
+    }
+
+    /// A model of the host's own may know its price and leave the multiplication and the sum to the engine.
+    fn priced(&self, model: usize, told: &Usage) -> Usage {
+        let mut told = told.totalled();
+        if told.cost.is_none() && told.total > 0 {
+            let price = self.rules.models.get(model).and_then(|name| name.price);
+            told.cost = price.map(|price| price.of(&told));
+        }
+        told
     }
 
     /// A usage of which a part may be missing, with that part estimated.
@@ -38,10 +44,11 @@ impl Step<'_> {
         is_whole: bool,
         content: &dyn Fn() -> Vec<ContentBlock>,
     ) -> Usage {
+        let told = self.priced(model, told);
         let Some(name) = self.rules.models.get(model).filter(|name| name.estimates_usage) else {
-            return told.totalled();
+            return told;
         };
-        let mut usage = Usage { total: 0, ..*told };
+        let mut usage = Usage { total: 0, ..told };
         if told.input == 0 && told.cache_read == 0 && told.cache_write == 0 {
             usage.input = self.expected_input();
         }
@@ -50,9 +57,9 @@ impl Step<'_> {
         if told.output < output / 2 {
             usage.output = output;
         }
-        usage.estimated = usage.input != told.input || usage.output != told.output;
+        usage.estimated = told.estimated || usage.input != told.input || usage.output != told.output;
         if usage.estimated {
-            usage.cost = name.price.map(|price| price.of(&usage));
+            usage.cost = name.price.map(|price| price.of(&usage)).or(told.cost);
         }
         usage.totalled()
     }

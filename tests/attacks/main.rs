@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod control;
 mod decisions;
 mod filtered;
 mod keys;
 mod listeners;
 mod sealed;
+mod spending;

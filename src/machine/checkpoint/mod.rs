@@ -50,7 +50,8 @@ impl LoopState {
         if self.tally.children != Usage::default() {
             run.field("childrenUsage", &self.tally.children);
         }
-        let spent = Amounts { ms: 0, ..self.spending.books.borrow().spent };
+        let mut spent = Amounts { ms: 0, ..self.spending.books.borrow().spent };
+        spent.add(&Amounts::of(&self.turn.shown.usage.totalled()));
         if spent != Amounts::default() {
             run.field("spent", &spent);
         }
