@@ -1,7 +1,7 @@
 // Agents inside agents where the agent is elsewhere, or what it says goes somewhere: a client of a server that starts again, a
 // React page, UI and AG-UI streams of a run that goes on and is stopped. No part stays open.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { before, test } from "node:test";
 import { toAGUI } from "../../pkg/ag-ui.js";
 import { AgentStore } from "../../pkg/react-store.js";
 import { RemoteAgent } from "../../pkg/remote.js";
@@ -39,6 +39,13 @@ async function open(agent, count) {
   assert.equal(agent.pendingQuestions.length, count);
   return agent.pendingQuestions;
 }
+
+// Whole first, so that everything is loaded: what follows counts turns of the event loop.
+before(async () => {
+  const whole = new Agent(options());
+  whole.subscribe((event) => (event.type === "tool_approval_requested" || event.type === "question_asked") && whole.resolve(event.id, answers[event.kind ?? "tool"]));
+  await whole.prompt("Go.");
+});
 
 /** A checkpoint in the middle: all are asked. */
 async function sleeping() {

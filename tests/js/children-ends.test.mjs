@@ -1,7 +1,7 @@
 // A family three levels deep that is stopped in every way, and put to sleep at every event meanwhile: each agent inside ends
 // once, before its call does, and no question stays open.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { before, test } from "node:test";
 import { Agent, custom, settle, subagent, tool } from "./kit.mjs";
 
 const USED = { input: 10, output: 5, total: 15 };
@@ -148,12 +148,12 @@ async function firstProcess(kill, { act, answers }) {
   const answer = answering(agent);
   let isCounted = !act;
   let seen = 0;
-  /** @type {{ checkpoint: string, before: any[] } | undefined} */
+  /** @type {{ checkpoint: string, heard: any[] } | undefined} */
   let taken;
   agent.subscribe((event) => {
     events.push(event);
     if (answers && !taken) answer(event);
-    if (isCounted && seen++ === kill) taken = { checkpoint: JSON.stringify(agent.checkpoint()), before: [...events] };
+    if (isCounted && seen++ === kill) taken = { checkpoint: JSON.stringify(agent.checkpoint()), heard: [...events] };
   });
   const run = agent.prompt("Go.", { runId: "r" });
   if (act) {
@@ -169,11 +169,18 @@ async function firstProcess(kill, { act, answers }) {
   return taken;
 }
 
+// Whole first, so that everything is loaded: what follows counts turns of the event loop.
+before(async () => {
+  const whole = new Agent(options());
+  whole.subscribe(answering(whole));
+  await whole.prompt("Go.");
+});
+
 for (const [name, act] of Object.entries(STOPS)) {
   test(`${name}: a checkpoint at any moment of the end has the rest of it`, async () => {
     let kill = 0;
     for (let taken; (taken = await firstProcess(kill, { act })); kill++) {
-      for (const stop of ["answer", ...Object.keys(STOPS)]) await goOn(taken.checkpoint, taken.before, stop, `${name}, killed after ${kill} (${shown(taken.before.slice(-1))}), then ${stop}`);
+      for (const stop of ["answer", ...Object.keys(STOPS)]) await goOn(taken.checkpoint, taken.heard, stop, `${name}, killed after ${kill} (${shown(taken.heard.slice(-1))}), then ${stop}`);
     }
     assert.ok(kill > 20, String(kill));
   });
@@ -184,7 +191,7 @@ for (const answers of [true, false]) {
     let kill = 0;
     for (let taken; (taken = await firstProcess(kill, { answers })); kill++) {
       for (const stop of ["answer", Object.keys(STOPS)[kill % 3]]) {
-        const result = await goOn(taken.checkpoint, taken.before, stop, `killed after ${kill} (${shown(taken.before.slice(-1))}), then ${stop}`);
+        const result = await goOn(taken.checkpoint, taken.heard, stop, `killed after ${kill} (${shown(taken.heard.slice(-1))}), then ${stop}`);
         if (result && stop === "answer" && kill > 0) assert.equal(result.usage.total, 150, `killed after ${kill}`);
       }
     }
