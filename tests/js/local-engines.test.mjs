@@ -230,7 +230,7 @@ test("an engine that does not stop keeps the next answer waiting for a minute, a
   assert.equal((await second).result.text, "From elsewhere.");
   const { error } = await new Agent({ model, retry }).prompt("And now?");
   assert.equal(error?.code, "server");
-  assert.match(error?.message ?? "", /wllama: the engine still writes an answer that was stopped 60 seconds ago, and takes no other; make the engine and the model anew/);
+  assert.match(error?.message ?? "", /wllama: the engine still writes an answer that was stopped a minute ago; make engine and model anew/);
   // It has stopped after all.
   stop();
   await settle();

@@ -133,7 +133,7 @@ function oneAtATime(name) {
     }
     /** @type {any} */
     let timer;
-    const giveUp = () => stuck.abort(failure("server", `${name}: the engine still writes an answer that was stopped ${STOP_MS / 1000} seconds ago, and takes no other; make the engine and the model anew`));
+    const giveUp = () => stuck.abort(failure("server", `${name}: the engine still writes an answer that was stopped a minute ago; make engine and model anew`));
     const stop = () => {
       timer = setTimeout(giveUp, STOP_MS);
       // No process waits for it.
@@ -152,10 +152,12 @@ function oneAtATime(name) {
 /** Rejects as soon as one of the signals aborts, with its reason. @param {Promise<void>} promise @param {AbortSignal[]} signals @returns {Promise<void>} */
 function abortable(promise, signals) {
   return new Promise((resolve, reject) => {
-    const stop = () => reject(signals.find(({ aborted }) => aborted)?.reason);
-    if (signals.some(({ aborted }) => aborted)) return stop();
-    for (const signal of signals) signal.addEventListener("abort", stop, { once: true });
-    void promise.then(resolve, reject).finally(() => signals.forEach((signal) => signal.removeEventListener("abort", stop)));
+    for (const signal of signals) {
+      const stop = () => reject(signal.reason);
+      if (signal.aborted) stop();
+      signal.addEventListener("abort", stop, { once: true });
+      void promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+    }
   });
 }
 
