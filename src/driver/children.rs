@@ -1,6 +1,6 @@
 //! The agents that run inside the tools of a run.
 
-use crate::host::tool::{ChildEvent, ChildRun, Progress};
+use crate::host::tool::{ChildEvent, Progress};
 use crate::machine::{EffectId, Input, Output, Reply};
 use crate::rules::answer::Answer;
 use crate::rules::budget::Accounts;
@@ -100,36 +100,37 @@ impl AgentStream {
         }
     }
 
-    /// Drops an effect. If an agent runs inside it, that ends first.
+    /// Drops an effect. If an agent runs inside it, that ends first, and what it had told is told.
     pub(super) fn drop_effect(&mut self, id: EffectId) {
-        if let Some(child) = self.round.tasks.child(id) {
-            self.end_child(id, &*child);
+        // A host that ends the agent itself does so when it hears of the cancellation: after what is told here.
+        self.outputs.put_back(Output::Cancel(id));
+        if self.tells_rest(id) {
+            return;
         }
+        self.outputs.pop();
         self.round.remove(id);
         self.gives_up(id);
     }
 
-    #[cold]
-    #[inline(never)]
-    fn end_child(&mut self, id: EffectId, child: &dyn ChildRun) {
-        let reported = self.round.tasks.close_child(id, "not wanted any more");
-        let call_id = child.call_id();
+    /// Ends the agent inside a call, and puts what it tells before the end of the call. Returns whether there is any of it.
+    fn tells_rest(&mut self, id: EffectId) -> bool {
+        let Some(call_id) = self.round.tasks.call_of(id) else { return false };
         let mut events = Vec::new();
-        for progress in reported {
+        for progress in self.round.tasks.rest_of(id, "not wanted any more") {
             if let Progress::Event(event) = progress {
-                events.extend(self.take_late(call_id, event, Some(id)));
+                events.extend(self.take_late(&call_id, event, Some(id)));
             }
         }
+        let is_any = !events.is_empty();
         self.outputs.tell_before_cancel(id, events);
+        is_any
     }
 
     /// Ends the agents inside calls that have their results already, before a checkpoint is taken that knows of the results:
     /// nobody would tell of their ends then.
     pub(super) fn end_cancelled_children(&mut self) {
         for id in self.outputs.cancelled() {
-            if let Some(child) = self.round.tasks.child(id) {
-                self.end_child(id, &*child);
-            }
+            self.tells_rest(id);
         }
     }
 

@@ -37,6 +37,7 @@ impl OutputQueue {
     }
 
     pub(super) fn put_back(&mut self, output: Output) {
+        self.cancels += usize::from(matches!(output, Output::Cancel(_)));
         self.outputs.push_front(output);
     }
 

@@ -223,12 +223,13 @@ impl Tasks {
         }
     }
 
-    /// Ends the agent that runs inside a tool, and returns what its end has reported.
-    pub(super) fn close_child(&self, id: EffectId, reason: &str) -> Vec<Progress> {
+    /// Returns what a tool has reported and nobody has read yet. An agent that runs inside it ends before.
+    pub(super) fn rest_of(&self, id: EffectId, reason: &str) -> Vec<Progress> {
         let Some(task) = self.tasks.get(&id) else { return Vec::new() };
         let EffectFuture::Tool(tool) = &task.work else { return Vec::new() };
-        let Some(child) = tool.updates.child() else { return Vec::new() };
-        child.close(reason);
+        if let Some(child) = tool.updates.child() {
+            child.close(reason);
+        }
         std::iter::from_fn(|| tool.updates.take()).collect()
     }
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { promptApi, transformers, webLlm, wllama } from "../../pkg/local.js";
 import { localModel } from "../../www/npm/local/model.js";
-import { Agent, misused, readRun, scripted, tool } from "./kit.mjs";
+import { Agent, isOpen, misused, readRun, scripted, settle, tool } from "./kit.mjs";
 import { languageModel, mlcEngine, transformersParts, wllamaEngine } from "./local/doubles.mjs";
 
 /** @typedef {import("./local/doubles.mjs").Mind} Mind */
@@ -207,6 +207,35 @@ test("webLlm: an abort interrupts the engine, and the rest is drained", async ()
   await run;
   assert.equal(engine.interrupted, 1);
   assert.match(engine.asked[0].messages.at(-1).content, /Go/);
+});
+
+test("an engine that does not stop keeps the next answer waiting for a minute, and no longer", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const engine = wllamaEngine(() => "Again.");
+  const { createChatCompletion } = engine;
+  /** @type {(value?: any) => void} */
+  let stop = () => {};
+  engine.createChatCompletion = /** @type {any} */ (async () => (async function* () {
+    yield { choices: [{ delta: { content: '{"say": "It' } }] };
+    await new Promise((done) => (stop = done));
+  })());
+  const model = wllama(engine);
+  const retry = { maxAttempts: 1 };
+  const run = new Agent({ model }).prompt("Go.");
+  for await (const event of run) if (event.type === "message_update") run.abort();
+  const second = readRun(new Agent({ model, retry, fallback: [scripted(["From elsewhere."])] }).prompt("And now?"));
+  t.mock.timers.tick(59_999);
+  assert.ok(await isOpen(second));
+  t.mock.timers.tick(1);
+  assert.equal((await second).result.text, "From elsewhere.");
+  const { error } = await new Agent({ model, retry }).prompt("And now?");
+  assert.equal(error?.code, "server");
+  assert.match(error?.message ?? "", /wllama: the engine still writes an answer that was stopped a minute ago; make engine and model anew/);
+  // It has stopped after all.
+  stop();
+  await settle();
+  engine.createChatCompletion = createChatCompletion;
+  assert.equal((await new Agent({ model, retry }).prompt("And now?")).text, "Again.");
 });
 
 test("an answer that is cut is cut, and its call does not run", async () => {

@@ -420,11 +420,16 @@ class App {
 
   /** @param {string} callId @param {boolean} isAllowed @param {{ [name: string]: import("../npm/index.js").JsonValue }} [changed] other arguments than the model's */
   #decide(callId, isAllowed, changed) {
-    if (this.goOn) this.#resume();
     // A failure is reported later.
     const resolve = async () => this.agent?.resolveTool(callId, isAllowed ? this.#allowed(callId, changed) : { action: "reject", reason: "The person refused it." });
     resolve().catch((error) => this.#failed(error));
-    this.box.focus({ preventScroll: true });
+    this.#leaveQuestion();
+  }
+
+  /** An answer to a question of a run that waits for its model says nothing about which is to go on: that is asked next. */
+  #leaveQuestion() {
+    const next = this.waiting?.root.querySelector("button");
+    (next ?? this.box).focus({ preventScroll: !next });
   }
 
   /**
@@ -432,14 +437,13 @@ class App {
    * @param {string} id @param {import("../npm/index.js").Answer} answer @param {string} [callId]
    */
   #answer(id, answer, callId) {
-    if (this.goOn) this.#resume();
     // A Worker cannot rename this page, so the page does it.
     const asked = this.place.conversation && callId ? this.agent?.pendingQuestions.find((question) => question.id === id) : undefined;
     const title = typeof answer === "object" && "content" in answer ? /** @type {any} */ (answer.content)?.title : undefined;
     if (asked && typeof title === "string" && asked.toolName === "rename_page") this.#rename(title.trim());
     const resolve = async () => this.agent?.resolve(id, answer);
     resolve().catch((error) => this.#failed(error));
-    this.box.focus({ preventScroll: true });
+    this.#leaveQuestion();
   }
 
   /**

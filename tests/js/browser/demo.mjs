@@ -1035,9 +1035,9 @@ if (!inWorker) await check("without a Worker it cannot be chosen", async (page) 
   await idle(page);
 });
 
-/** The page with a double of the browser's own model. @param {Page} page @param {string} state what it says of itself */
+/** The page with a double of the browser's own model, and every tab that is opened from now on. @param {Page} page @param {string} state what it says of itself */
 async function withBrowsersOwn(page, state) {
-  await page.addInitScript((state) => {
+  await page.context().addInitScript((state) => {
     class Session extends EventTarget {
       contextUsage = 0;
       contextWindow = 4000;
@@ -1045,6 +1045,7 @@ async function withBrowsersOwn(page, state) {
       async *promptStreaming(/** @type {any[]} */ messages) {
         const hasResult = JSON.stringify(messages).includes("Tool results");
         if ("fails" in globalThis) throw new Error("the device was lost");
+        if (/Rename|Turning/.test(JSON.stringify(messages))) return yield hasResult ? '{"say": "It has its name."}' : '{"calls": [{"name": "rename_page", "arguments": {"title": "Turning"}}]}';
         yield hasResult ? '{"say": "It is 391."}' : '{"calls": [{"name": "calculator", "arguments": {"expression": "17*23"}}]}';
       }
       destroy() {}
@@ -1280,6 +1281,26 @@ await checkPage("a model goes with the tab that loaded it: the next one says so,
     assert.match(await third.innerText(by("role")), /took over in \d+ ms\. Tiny answered there; here Rehearsal does/);
     assert.equal(await third.textContent(by("model-name")), "Rehearsal");
   });
+});
+
+await checkPage("a model that went with its tab while it asked: nothing goes on before a person says with which, and the question stays", async (page) => {
+  await withBrowsersOwn(page, "available");
+  await page.click(by("offer-browser"));
+  await page.click(by("model-use"));
+  await page.waitForFunction(() => /own model/.test(document.querySelector('[data-testid="model-name"]')?.textContent ?? ""));
+  const second = await secondTab(page);
+  await send(page, "Rename this page");
+  await second.waitForSelector(card("rename_page", "asks"));
+  await page.close();
+  await second.waitForSelector(by("load-again"));
+  assert.match(await second.innerText(by("failure")), /A run waits to go on\.[\s\S]*own model, which went with its page/);
+  await second.click(by("allow"));
+  await drawn(second);
+  assert.equal(await second.locator(by("failure")).count(), 1, "who allows a call has not said which model goes on");
+  await second.click(by("load-again"));
+  await idle(second);
+  assert.match(await answer(second), /It has its name/);
+  assert.equal(await second.locator(by("failure")).count(), 0);
 });
 
 await checkPage("in a browser that stores nothing the conversation is this tab's, and the page says so", async (page) => {

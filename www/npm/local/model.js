@@ -73,7 +73,7 @@ export function localModel(adapter, options) {
   const { id = adapter.name, tools: mode = "constrained", maxCalls = 4, contextWindow, afterResults } = options;
   if (mode === "native" && !adapter.native) throw misuse(`${adapter.name}: it has no tool calls of its own; leave \`tools\` out`);
   const asking = { adapter, mode, maxCalls, afterResults };
-  const enter = oneAtATime();
+  const enter = oneAtATime(adapter.name);
 
   /** @param {ModelRequest} request @param {{ signal: AbortSignal }} context @returns {AsyncGenerator<AssistantMessageEvent>} */
   async function* streamFn(request, { signal }) {
@@ -108,31 +108,56 @@ export function localModel(adapter, options) {
   return /** @type {any} */ (Object.freeze(model));
 }
 
-/** Every engine writes one answer at a time: who enters waits for its turn, and lets the next one in by what it gets. */
-function oneAtATime() {
+/** How long an engine may write on after its answer was stopped: while it reads a long question, some cannot be stopped. */
+const STOP_MS = 60_000;
+
+/**
+ * Every engine writes one answer at a time: who enters waits for its turn, and lets the next one in by what it gets. An engine that
+ * does not stop keeps nobody waiting for ever.
+ * @param {string} name
+ */
+function oneAtATime(name) {
   let queue = Promise.resolve();
+  /** The one inside was stopped long ago. */
+  let stuck = new AbortController();
   return async (/** @type {AbortSignal} */ signal) => {
     const before = queue;
     /** @type {() => void} */
     let leave = () => {};
     queue = new Promise((done) => (leave = () => void before.then(done)));
     try {
-      await abortable(before, signal);
+      await abortable(before, [signal, stuck.signal]);
     } catch (error) {
       leave();
       throw error;
     }
-    return leave;
+    /** @type {any} */
+    let timer;
+    const giveUp = () => stuck.abort(failure("server", `${name}: the engine still writes an answer that was stopped a minute ago; make engine and model anew`));
+    const stop = () => {
+      timer = setTimeout(giveUp, STOP_MS);
+      // No process waits for it.
+      timer.unref?.();
+    };
+    signal.addEventListener("abort", stop, { once: true });
+    return () => {
+      signal.removeEventListener("abort", stop);
+      clearTimeout(timer);
+      if (stuck.signal.aborted) stuck = new AbortController();
+      leave();
+    };
   };
 }
 
-/** Rejects as soon as the signal aborts, with its reason. @param {Promise<void>} promise @param {AbortSignal} signal @returns {Promise<void>} */
-function abortable(promise, signal) {
+/** Rejects as soon as one of the signals aborts, with its reason. @param {Promise<void>} promise @param {AbortSignal[]} signals @returns {Promise<void>} */
+function abortable(promise, signals) {
   return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    if (signal.aborted) return stop();
-    signal.addEventListener("abort", stop, { once: true });
-    void promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+    for (const signal of signals) {
+      const stop = () => reject(signal.reason);
+      if (signal.aborted) stop();
+      signal.addEventListener("abort", stop, { once: true });
+      void promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+    }
   });
 }
 

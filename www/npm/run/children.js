@@ -62,6 +62,15 @@ export class Children {
     return Object.fromEntries([...this.bySlot.values()].map(({ callId, driver }) => [callId, driver.checkpoint()]));
   }
 
+  /**
+   * What is left to tell when a run goes on: not the end of an agent whose call has no result yet, for that agent goes on too,
+   * and tells its end again.
+   * @param {AgentEvent[]} untold @param {{ [callId: string]: Checkpoint } | undefined} open the checkpoints of those inside @returns {AgentEvent[]}
+   */
+  untold(untold, open) {
+    return untold.filter((event) => event.type !== "subagent_event" || event.event.type !== "agent_end" || !isOpen(open, event.path));
+  }
+
   /** The call has its result. @param {number} slot */
   end(slot) {
     const child = this.bySlot.get(slot);
@@ -103,6 +112,12 @@ export class Children {
     for (const event of events) run.mark(event);
     return events;
   }
+}
+
+/** Whether a call inside these agents is open. @param {{ [callId: string]: Checkpoint } | undefined} children @param {string[]} path @returns {boolean} */
+function isOpen(children, [callId = "", ...rest]) {
+  if (!children || !Object.hasOwn(children, callId)) return false;
+  return rest.length === 0 || isOpen(/** @type {any} */ (children[callId]).metadata.turnwheel?.children, rest);
 }
 
 /** What the engine must know of an agent inside a call. @param {Child} child */

@@ -292,7 +292,8 @@ export class Driver {
     if (!state.run) return core.envelope(state);
     // The end will be announced again, and its usage counted again.
     if (this.end) state.usage = ending.usageBefore;
-    state.untold = [...unread, ...pending, ...(state.untold ?? [])].filter(({ type }) => type !== "agent_end");
+    const untold = [...unread, ...pending, ...(state.untold ?? [])].filter(({ type }) => type !== "agent_end");
+    state.untold = this.children?.untold(untold, state.children) ?? untold;
     return core.envelope(state, this.runId);
   }
 
