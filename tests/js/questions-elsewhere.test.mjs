@@ -34,7 +34,7 @@ function elsewhere(agent, options) {
 
 /** Waits until a question is open there. @param {any} agent @returns {Promise<any>} */
 async function question(agent) {
-  for (let i = 0; i < 500; i++) {
+  for (let i = 0; i < 20_000; i++) {
     if (agent.pendingQuestions[0]) return agent.pendingQuestions[0];
     await settle();
   }
