@@ -100,6 +100,16 @@ fn what_a_summary_cost_counts_however_it_is_told_and_what_a_failed_one_cost_too(
 }
 
 #[test]
+fn what_a_summary_used_that_is_given_up_counts() {
+    let used = |input| Usage { input, output: 1, ..Usage::default() }.totalled();
+    let cut = vec![E::Start, E::Usage(used(10))];
+    let (mut stage, _) = stage_of(history(), vec![too_long(), cut, failure(ErrorKind::Auth)], |_| {});
+    stage.prompt("go on").finish().check();
+    assert!(stage.lines().last().unwrap().contains("the compaction engine failed"));
+    assert_eq!((stage.result().usage.input, stage.result().usage.output), (10, 1));
+}
+
+#[test]
 fn the_calls_of_a_long_turn_are_summarised_and_the_request_stays() {
     let long = "r".repeat(40_000);
     let given = long.clone();

@@ -190,6 +190,13 @@ impl Step<'_> {
         let overflow =
             overflow.unwrap_or_else(|| ErrorInfo::new(ErrorKind::ContextOverflow, "the context is too long"));
         let is_refused = self.state.turn.message_open;
+        let result = match result {
+            Some(Ok(Compaction { failed: Some(text), usage, .. })) => {
+                self.count(&usage);
+                Some(Err(text))
+            }
+            other => other,
+        };
         match result {
             // That was an estimate; the model has the last word.
             None | Some(Err(_)) if !is_refused => self.pre_turn(),
@@ -200,7 +207,7 @@ impl Step<'_> {
                 let phase = Some("compaction".to_owned());
                 self.cut_message(MessageStopReason::Error, ErrorInfo { message, phase, ..overflow });
             }
-            Some(Ok(Compaction { messages, report, usage })) => {
+            Some(Ok(Compaction { messages, report, usage, failed: _ })) => {
                 self.count(&usage);
                 self.discard_shown();
                 self.state.turn.overflow = None;

@@ -1,7 +1,7 @@
 //! What a call has used: as the provider has told, and estimated where it has not.
 
-use crate::rules::estimate::{tokens_of_answer, tokens_of_request};
-use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::rules::estimate::{tokens_of_answer, tokens_of_request, was_refused};
+use crate::words::error::ErrorInfo;
 use crate::words::message::{ContentBlock, Usage};
 
 use super::phase::Streaming;
@@ -68,10 +68,4 @@ impl Step<'_> {
     pub(super) fn expected_input(&self) -> u64 {
         tokens_of_request(self.shown_list(), &self.rules.system_prompt, &self.rules.schemas)
     }
-}
-
-/// Whether the server has refused a request before it read it.
-fn was_refused(error: &ErrorInfo) -> bool {
-    use ErrorKind as E;
-    matches!(error.code, E::Auth | E::Throttled | E::InvalidRequest | E::ContextOverflow | E::Misuse)
 }

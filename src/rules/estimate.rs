@@ -2,6 +2,7 @@
 
 use crate::data::text::contains;
 use crate::rules::stream::ToolSchema;
+use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock};
 
 /// The tokens that a message or a call costs besides what is in it.
@@ -36,6 +37,12 @@ impl Framing {
             () => Framing { end: 1, call: 9, calls: 16 },
         }
     }
+}
+
+/// Whether the server has refused a request before it read it.
+pub(crate) fn was_refused(error: &ErrorInfo) -> bool {
+    use ErrorKind as E;
+    matches!(error.code, E::Auth | E::Throttled | E::InvalidRequest | E::ContextOverflow | E::Misuse)
 }
 
 /// The tokens of a text. Vocabularies differ, but most of them have the words of English, three digits, and runs of

@@ -227,7 +227,10 @@ fn write_compaction(
     match compaction {
         None => {}
         Some(Err(error)) => drop(out.field("error", error)),
-        Some(Ok(Compaction { messages, report, usage })) => {
+        Some(Ok(Compaction { failed: Some(error), usage, .. })) => {
+            out.field("error", error).field("usage", usage);
+        }
+        Some(Ok(Compaction { messages, report, usage, failed: None })) => {
             write_known(history, messages, out.key("messages"));
             out.optional("report", report).field("usage", usage);
         }
@@ -238,14 +241,19 @@ fn read_compaction(
     history: &[AgentMessage],
     value: &Value,
 ) -> Result<Option<Result<Compaction, String>>, String> {
+    let usage = value.get("usage").map(Usage::from_json).transpose()?;
     if let Some(error) = value.owned_at("error") {
-        return Ok(Some(Err(error)));
+        return Ok(Some(match usage {
+            Some(usage) => Ok(Compaction { failed: Some(error), usage, ..Compaction::default() }),
+            None => Err(error),
+        }));
     }
     let Some(list) = value.get("messages") else { return Ok(None) };
     Ok(Some(Ok(Compaction {
         messages: read_known(history, list)?,
         report: value.get("report").map(CompactionReport::from_json).transpose()?,
-        usage: value.get("usage").map_or(Ok(Usage::default()), Usage::from_json)?,
+        usage: usage.unwrap_or_default(),
+        failed: None,
     })))
 }
 

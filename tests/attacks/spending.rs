@@ -197,7 +197,7 @@ fn what_a_refused_call_had_reserved_is_free_for_a_summary() {
     config.ports.compaction = Some(Rc::new(Port(move |messages: Rc<[_]>| {
         counted.set(counted.get() + 1);
         let last = messages.last().cloned().into_iter().collect();
-        ready(Ok(Compaction { messages: last, report: None, usage: Usage::default() }))
+        ready(Ok(Compaction { messages: last, ..Compaction::default() }))
     })));
     let clock = Clock::default();
     let history = vec![turnwheel::message::AgentMessage::user("before")];
@@ -283,7 +283,7 @@ fn what_a_refused_answer_had_used_counts_in_budgets_after_a_restore() {
     config.rules.stream_options = Rc::default();
     config.ports.compaction = Some(Rc::new(Port(|messages: Rc<[_]>| {
         let last = messages.last().cloned().into_iter().collect();
-        ready(Ok(Compaction { messages: last, report: None, usage: used(25, 10) }))
+        ready(Ok(Compaction { messages: last, usage: used(25, 10), ..Compaction::default() }))
     })));
     let mut second = Stage::new(clock, config.clone());
     second.agent = Agent::restore(config, &checkpoint).unwrap();

@@ -94,3 +94,15 @@ test("a model that is no server tells itself what it used", async () => {
   const { usage } = await new Agent({ model: scripted([LONG]) }).prompt("Say it.");
   assert.deepEqual(usage, { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 });
 });
+
+test("what a summary used that is given up counts", async () => {
+  const refusal = { error: { code: "context_length_exceeded", message: "This model's maximum context length is 10 tokens." } };
+  const answers = [async () => new Response(JSON.stringify(refusal), { status: 400, headers: { "content-type": "application/json" } }), server([chat({ role: "assistant", content: LONG }), new Error("cut")])];
+  const model = openaiCompatible(() => answers.shift()?.());
+  const long = (role) => ({ role, content: [{ type: "text", text: LONG.repeat(9) }] });
+  const { result } = await readRun(new Agent({ model, ...once, messages: ["user", "assistant", "user", "assistant"].map(long), compaction: "summarize" }).prompt("go"));
+  assert.match(result.error?.message ?? "", /the compaction engine failed/);
+  assert.equal(answers.length, 0);
+  const { input, output, estimated, cost } = result.usage;
+  assert.ok(input > 500 && output > 100 && estimated === true && Number(cost) > 0, JSON.stringify(result.usage));
+});

@@ -355,6 +355,9 @@ pub struct Compaction {
     pub report: Option<CompactionReport>,
     /// The tokens it used.
     pub usage: Usage,
+    /// Why there is no new history, where what was tried has used something. It is an error like any other, but `usage`
+    /// counts.
+    pub failed: Option<String>,
 }
 
 /// The host's clock and timers.

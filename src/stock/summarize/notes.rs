@@ -11,6 +11,7 @@ use super::Summarizer;
 use crate::data::text;
 use crate::host::ports::{AgentRunContext, Compaction, CompactionCall};
 use crate::rules::context::{Split, estimate_tokens};
+use crate::rules::estimate::{tokens_of_text, was_refused};
 use crate::rules::overflow::is_context_overflow;
 use crate::rules::retry::RetryVerdict;
 use crate::rules::stream::{AssistantMessageEvent as E, ModelRequest};
@@ -59,6 +60,8 @@ enum Stage {
         timeout: Option<LocalBoxFuture<'static, ()>>,
         received: String,
         reported: Usage,
+        /// The tokens of the request, as an estimate.
+        asked: u64,
         /// When the answer has taken too long.
         ends: u64,
         /// The number of entries in the current call.
@@ -78,7 +81,7 @@ impl Future for Summarizing {
             match &mut work.stage {
                 Stage::Key(key) => work.key = ready!(key.as_mut().poll(cx))?,
                 Stage::BackOff(sleep) => ready!(sleep.as_mut().poll(cx)),
-                Stage::Answer { events, timeout, received, reported, ends, taken } => {
+                Stage::Answer { events, timeout, received, reported, asked, ends, taken } => {
                     let event = match (events.as_mut().poll_next(cx), &mut *timeout) {
                         (Poll::Ready(_), _) if work.summarizer.dependencies.timer.now() >= *ends => {
                             let text = "the notes were not complete in time";
@@ -92,9 +95,11 @@ impl Future for Summarizing {
                         }
                     };
                     let outcome = receive(event, received, reported);
-                    if outcome.is_some() {
+                    if let Some(outcome) = &outcome {
                         // Counts even if the answer failed, because it was paid for.
-                        work.usage.add(&reported.totalled());
+                        let told = reported.totalled();
+                        let used = work.summarizer.used(told, *asked, received, outcome.as_ref().err());
+                        work.usage.add(&used);
                     }
                     match outcome {
                         None => {
@@ -107,12 +112,14 @@ impl Future for Summarizing {
                             work.done += *taken;
                             work.attempt = 1;
                         }
-                        Some(Err(error)) => {
-                            if let Some(sleep) = work.fail(error)? {
+                        Some(Err(error)) => match work.fail(error) {
+                            Err(text) => return Poll::Ready(work.given_up(text)),
+                            Ok(Some(sleep)) => {
                                 work.stage = Stage::BackOff(sleep);
                                 continue;
                             }
-                        }
+                            Ok(None) => {}
+                        },
                     }
                 }
             }
@@ -154,13 +161,14 @@ impl Summarizing {
         let dependencies = &self.summarizer.dependencies;
         let rest = self.split.entries.get(self.done..).unwrap_or_default();
         let taken = fitting_count(rest, self.part_bytes);
-        let request = self.request(rest.get(..taken).unwrap_or_default());
+        let (request, asked) = self.request(rest.get(..taken).unwrap_or_default());
         let limit = dependencies.timeouts.first_chunk.or(dependencies.timeouts.chunk);
         Stage::Answer {
             events: dependencies.model.stream_fn.stream(request, &self.context, self.call.cancel.clone()),
             timeout: limit.map(|ms| dependencies.timer.sleep(ms)),
             received: String::new(),
             reported: Usage::default(),
+            asked,
             ends: dependencies.timeouts.end_of_answer(dependencies.timer.now()),
             taken,
         }
@@ -184,6 +192,14 @@ impl Summarizing {
         }
     }
 
+    /// There are no notes; what was tried counts, if it used anything.
+    fn given_up(&self, text: String) -> Result<Compaction, String> {
+        match self.usage == Usage::default() {
+            true => Err(text),
+            false => Ok(Compaction { failed: Some(text), usage: self.usage, ..Compaction::default() }),
+        }
+    }
+
     /// Returns what replaces the conversation.
     #[inline(never)]
     fn finish(&mut self) -> Compaction {
@@ -201,11 +217,12 @@ impl Summarizing {
             tokens_after: messages.iter().map(estimate_tokens).fold(0, u64::saturating_add),
             overflow: true,
         };
-        Compaction { messages, report: Some(report), usage: self.usage }
+        Compaction { messages, report: Some(report), usage: self.usage, failed: None }
     }
 
+    /// The request for a part, and its tokens.
     #[inline(never)]
-    fn request(&self, part: &[String]) -> ModelRequest {
+    fn request(&self, part: &[String]) -> (ModelRequest, u64) {
         let before = if self.summary.is_empty() { "" } else { "\n\n# Your notes of what came before\n\n" };
         let text = [
             "# The conversation",
@@ -215,8 +232,10 @@ impl Summarizing {
             &part.join("\n\n"),
             "\n\n# Now write the notes.",
         ];
-        let message = Rc::new(UserMessage::from_text(text.concat()));
-        ModelRequest {
+        let text = text.concat();
+        let tokens = tokens_of_text(TASK).saturating_add(tokens_of_text(&text));
+        let message = Rc::new(UserMessage::from_text(text));
+        let request = ModelRequest {
             model: self.summarizer.dependencies.model.id.clone(),
             system_prompt: TASK.into(),
             messages: Rc::new(vec![LlmMessage::User(message)]),
@@ -225,7 +244,24 @@ impl Summarizing {
             api_key: self.key.clone(),
             output: None,
             session_id: None,
+        };
+        (request, tokens)
+    }
+}
+
+impl Summarizer {
+    /// What an answer used: as the provider has told, or an estimate, unless the server refused the request unread.
+    #[inline(never)]
+    fn used(&self, told: Usage, asked: u64, received: &str, error: Option<&ErrorInfo>) -> Usage {
+        let model = &self.dependencies.model.stream_fn;
+        let is_unread = received.is_empty() && error.is_some_and(was_refused);
+        if told.total > 0 || is_unread || !model.estimates_usage() {
+            return told;
         }
+        let mut used =
+            Usage { input: asked, output: tokens_of_text(received), estimated: true, ..told }.totalled();
+        used.cost = model.price().map(|price| price.of(&used));
+        used
     }
 }
 

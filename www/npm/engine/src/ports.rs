@@ -13,7 +13,7 @@ use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
 use turnwheel::http::ModelCall;
 use turnwheel::json::{FromJson, ObjectWriter, ToJson, Value};
-use turnwheel::message::{AgentMessage, Usage};
+use turnwheel::message::AgentMessage;
 use turnwheel::policy::Transform;
 use turnwheel::ports::{
     AgentHook, AgentRunContext, ApprovalRequest, Approver, AsyncContextTransformer, Compaction,
@@ -304,7 +304,7 @@ impl CompactionEngine for JsCompaction {
             Ok(Compaction {
                 messages: read_refs(answer.get("messages").unwrap_or(&Value::Null))?,
                 report: answer.get("report").filter(|report| !report.is_null()).map(read_report),
-                usage: Usage::default(),
+                ..Compaction::default()
             })
         })
     }
