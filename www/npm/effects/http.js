@@ -21,7 +21,7 @@ const KEYED = /^https:\/\/(api\.(openai|anthropic|groq|mistral|deepseek|x|togeth
 
 /**
  * What warns of a key that everybody can read. It is loaded once, with the first such request: an import of what is there
- * already takes hosts longer than all else that is done here for a request.
+ * already takes hosts longer than all else that is done here for a request. Where it cannot be loaded, the request goes on.
  * @type {Promise<typeof import("./plain-http.js")> | undefined}
  */
 let plainHttp;
@@ -87,7 +87,7 @@ function send(request, state) {
   if (request.fetch === globalThis.fetch && KEYED.test(url) && !Object.keys(headers).some((name) => /^(authorization|api-key|x-[\w-]*key|cf-aig-authorization)$/i.test(name))) {
     throw new AgentError({ code: "auth", message: `there is no key for ${new URL(url).host}; give the model an \`apiKey\`, or the agent \`getApiKey\``, retryable: false, phase: "model" });
   }
-  if (PLAIN.test(url)) (plainHttp ??= import("./plain-http.js")).then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));
+  if (PLAIN.test(url)) (plainHttp ??= import("./plain-http.js")).then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers), () => (plainHttp = undefined));
   return request.send(state);
 }
 
