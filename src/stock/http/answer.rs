@@ -34,7 +34,7 @@ enum Kind {
 
 impl<S> Answer<S> {
     pub(super) fn new(events: S, call: ModelCall) -> Self {
-        let has_secrets = !call.secrets.is_empty();
+        let has_secrets = !call.all_secrets().is_empty();
         Answer { events, call, has_secrets, pieces: Pieces::default(), next: None }
     }
 
@@ -62,7 +62,7 @@ impl<S> Answer<S> {
         if !self.has_secrets || delta.is_empty() {
             return false;
         }
-        self.pieces.piece(&self.call.secrets, (index, kind as u8), delta);
+        self.pieces.piece(self.call.all_secrets(), (index, kind as u8), delta);
         delta.is_empty()
     }
 
@@ -77,7 +77,7 @@ impl<S> Answer<S> {
         if !self.has_secrets {
             return;
         }
-        let secrets = &self.call.secrets;
+        let secrets = self.call.all_secrets();
         let ended = match &*event {
             Event::TextEnd { index, .. } => Some((*index, Kind::Text as u8)),
             Event::ThinkingEnd { index, .. } => Some((*index, Kind::Thinking as u8)),

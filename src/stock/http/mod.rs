@@ -29,6 +29,7 @@
 //! # Ok::<(), String>(())
 //! ```
 
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use futures::Stream;
@@ -48,8 +49,42 @@ pub use model::{HttpModel, HttpResponse, Transport};
 
 /// What a single call uses of the model. The key leaves it only in a header.
 pub struct ModelCall {
-    secrets: Rc<Secrets>,
+    key: Option<Rc<str>>,
+    secrets: OnceCell<Rc<Secrets>>,
     price: Option<Price>,
+}
+
+/// The secrets of the request that a model sent last: most are those of the next one, too.
+#[derive(Default)]
+pub struct LastSecrets(RefCell<Option<Sent>>);
+
+struct Sent {
+    key: Option<Rc<str>>,
+    url: String,
+    headers: Vec<(String, String)>,
+    secrets: Rc<Secrets>,
+}
+
+impl LastSecrets {
+    fn of(&self, key: Option<&Rc<str>>, request: &HttpRequest) -> Rc<Secrets> {
+        let mut last = self.0.borrow_mut();
+        let is_same = |sent: &Sent| {
+            sent.key.as_ref() == key && sent.url == request.url && sent.headers == request.headers
+        };
+        if let Some(sent) = last.as_ref().filter(|sent| is_same(sent)) {
+            return sent.secrets.clone();
+        }
+        let mut secrets = Secrets::of_key(key.map(|key| &**key));
+        secrets.add_request(&request.url, &request.headers);
+        let secrets = Rc::new(secrets);
+        *last = Some(Sent {
+            key: key.cloned(),
+            url: request.url.clone(),
+            headers: request.headers.clone(),
+            secrets: secrets.clone(),
+        });
+        secrets
+    }
 }
 
 impl ModelCall {
@@ -72,24 +107,26 @@ impl ModelCall {
         let key = key.map(|key| if key.trim().len() < key.len() { key.trim().into() } else { key });
         // An empty key counts as no key, because a server that needs none may refuse an empty one.
         let key = key.filter(|key: &Rc<str>| !key.is_empty());
-        let secrets = Rc::new(Secrets::of_key(key.as_deref()));
-        request.api_key = key;
+        request.api_key.clone_from(&key);
         request.session_id = Some(context.session_id.clone());
-        ModelCall { secrets, price }
+        ModelCall { key, secrets: OnceCell::new(), price }
     }
 
-    /// Adds the secrets that stand in the headers and the address of the request to send.
+    /// Adds the secrets that stand in the headers and the address of the request to send. `last` are those of the
+    /// same model's request before.
     #[must_use]
-    pub fn sending(mut self, request: &HttpRequest) -> Self {
-        if let Some(secrets) = Rc::get_mut(&mut self.secrets) {
-            secrets.add_request(&request.url, &request.headers);
-        }
-        self
+    pub fn sending(self, request: &HttpRequest, last: &LastSecrets) -> Self {
+        let secrets = last.of(self.key.as_ref(), request).into();
+        ModelCall { secrets, ..self }
     }
 
     /// The secrets of the call.
     pub fn secrets(&self) -> Rc<Secrets> {
-        self.secrets.clone()
+        self.all_secrets().clone()
+    }
+
+    fn all_secrets(&self) -> &Rc<Secrets> {
+        self.secrets.get_or_init(|| Rc::new(Secrets::of_key(self.key.as_deref())))
     }
 
     /// Returns the events as the loop sees them: priced, and without a secret of the call.
@@ -118,5 +155,38 @@ pub fn refusal(
     match secrets.masked(&text::lossy(body)) {
         Some(masked) => wire.error(status, header, masked.as_bytes(), now),
         None => wire.error(status, header, body, now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_secrets_of_a_request_are_found_once_for_all_that_are_alike() {
+        let request = |host: &str, token: &str| HttpRequest {
+            url: format!("https://{host}/v1"),
+            headers: vec![("x-token".to_owned(), token.to_owned())],
+            body: Vec::new(),
+            has_links: false,
+        };
+        let last = LastSecrets::default();
+        let key: Rc<str> = "no-real-key-1".into();
+        let one = last.of(Some(&key), &request("a.test", "no-real-token-1"));
+        assert!(Rc::ptr_eq(
+            &one,
+            &last.of(Some(&"no-real-key-1".into()), &request("a.test", "no-real-token-1"))
+        ));
+
+        let text = "no-real-key-1 no-real-key-2 no-real-token-1 no-real-token-2 no-real-word-1";
+        let shown = |key: Option<&str>, request: &HttpRequest| {
+            last.of(key.map(Into::into).as_ref(), request).masked(text).unwrap_or_default()
+        };
+        let renewed = shown(Some("no-real-key-2"), &request("a.test", "no-real-token-1"));
+        assert_eq!(renewed, "no-real-key-1 [key] [key] no-real-token-2 no-real-word-1");
+        let other = shown(Some("no-real-key-2"), &request("a.test", "no-real-token-2"));
+        assert_eq!(other, "no-real-key-1 [key] no-real-token-1 [key] no-real-word-1");
+        let elsewhere = shown(None, &request("me:no-real-word-1@a.test", "no-real-token-2"));
+        assert_eq!(elsewhere, "no-real-key-1 no-real-key-2 no-real-token-1 [key] [key]");
     }
 }

@@ -15,7 +15,7 @@ use crate::wires::{Decoder, HttpRequest, Tap, TappedWire, Wire};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::price::Price;
 
-use super::{ModelCall, refusal};
+use super::{LastSecrets, ModelCall, refusal};
 
 /// The maximum number of bytes read from an error response.
 const ERROR_BYTES: usize = 1 << 18;
@@ -59,13 +59,21 @@ pub struct HttpModel {
     timer: Rc<dyn Timer>,
     key: Option<Rc<str>>,
     price: Option<Price>,
+    last: LastSecrets,
 }
 
 impl HttpModel {
     /// Creates a model on this wire; see [`wire`](crate::wires::wire). The timer is needed for headers
     /// that contain a date.
     pub fn new(wire: Box<dyn Wire>, transport: Rc<dyn Transport>, timer: Rc<dyn Timer>) -> Self {
-        HttpModel { wire: Rc::new(RefCell::new(wire)), transport, timer, key: None, price: None }
+        HttpModel {
+            wire: Rc::new(RefCell::new(wire)),
+            transport,
+            timer,
+            key: None,
+            price: None,
+            last: LastSecrets::default(),
+        }
     }
 
     /// Sets the API key. A key from a [`KeySource`](crate::host::ports::KeySource) takes precedence.
@@ -112,6 +120,7 @@ impl StreamFn for HttpModel {
             timer: self.timer.clone(),
             key: self.key.clone(),
             price: self.price,
+            last: LastSecrets::default(),
         }))
     }
 
@@ -126,7 +135,7 @@ impl StreamFn for HttpModel {
         }
         let call = ModelCall::new(&mut request, context, self.key.as_ref(), self.price);
         let http = self.wire.borrow_mut().encode(&request);
-        let call = call.sending(&http);
+        let call = call.sending(&http, &self.last);
         let answer = self.transport.send(http);
         let events = response_events(answer, self.wire.clone(), self.timer.clone(), call.secrets());
         call.answer(Box::pin(stream::once(events).flatten())).boxed_local()

@@ -27,6 +27,8 @@ export class EngineRun {
     this.handle = 0;
     /** The effects in progress. @type {Map<number, Slot>} */
     this.slots = new Map();
+    /** What the engine was last told of the time: that of all that it then reports. */
+    this.time = 0;
     /** How many announced calls the engine does not know of yet. */
     this.announced = 0;
   }
@@ -65,7 +67,8 @@ export class EngineRun {
    */
   poll(slot, size) {
     const { core, steps } = this.run;
-    return this.engine.glue.run_poll(this.handle, slot, size, steps ? steps.time : core.host.now());
+    this.time = steps ? steps.time : core.host.now();
+    return this.engine.glue.run_poll(this.handle, slot, size, this.time);
   }
 
   /**

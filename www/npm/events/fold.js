@@ -143,7 +143,8 @@ export class Fold {
   knownCalls() {
     if (this.callsAnswer !== this.answer) {
       this.callsAnswer = this.answer;
-      this.calls = new Map(callsOf(this.answer).map((call) => [call.callId, call]));
+      this.calls = new Map();
+      for (const call of callsOf(this.answer)) this.calls.set(call.callId, call);
     }
     return this.calls;
   }

@@ -69,15 +69,15 @@ export class Batches {
   /** @param {number} kind @param {number} number @param {string} piece */
   #deliverEntry(kind, number, piece) {
     const { run } = this;
-    const event = handlerOf(kind)(run, number, piece);
-    if (event) run.outlet.emit(event);
+    const event = (handlers[kind] ?? handlerOf(kind))(run, number, piece);
+    if (event) run.outlet.emit(event, run.engineRun.time);
   }
 
   #deliverRest() {
     for (let later; (later = this.rest?.shift()); ) {
       if (later.event) {
         this.strings = emptyList();
-        this.run.outlet.emit(later.event);
+        this.run.outlet.emit(later.event, this.run.engineRun.time);
       } else {
         this.strings = later.strings;
         this.#deliverEntry(...later.entry);

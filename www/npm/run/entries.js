@@ -94,8 +94,8 @@ export function frozen(value) {
   return Object.freeze(value);
 }
 
-/** What an event that begins or ends something says of the time. @param {Driver} run */
-export const now = (run) => run.core.host.now();
+/** What an event that begins or ends something says of the time: when the engine said so. @param {Driver} run */
+export const now = (run) => run.engineRun.time;
 
 /**
  * Makes the handler for a piece of a block.

@@ -32,17 +32,19 @@ export class Outlet {
     return false;
   }
 
-  /** Delivers one event to everybody. @param {AgentEvent} event */
-  emit(event) {
-    if (event.type !== "message_update" && STAMPED.test(event.type)) /** @type {{ at?: number }} */ (event).at ??= this.core.host.now();
+  /** Delivers one event to everybody. @param {AgentEvent} event @param {number} [at] when the engine said so; without it, now */
+  emit(event, at) {
+    const stamped = /** @type {{ at?: number }} */ (event);
+    if (event.type !== "message_update" && stamped.at === undefined && STAMPED.test(event.type)) stamped.at = at ?? this.core.host.now();
     if (this.coalescer !== undefined) this.coalescer.take(event);
     else this.#deliver(event);
   }
 
   /** @param {AgentEvent} event */
   #deliver(event) {
+    const { queue } = this;
     this.subscribers.dispatch(event);
-    this.queue.push(event);
+    if (queue.events !== undefined || queue.early !== undefined) queue.push(event);
   }
 
   /** Delivers what is held back. */

@@ -8,7 +8,7 @@ use futures::stream::{self, LocalBoxStream, StreamExt};
 
 use turnwheel::cancel::CancelToken;
 use turnwheel::data::room::has_room;
-use turnwheel::http::ModelCall;
+use turnwheel::http::{LastSecrets, ModelCall};
 use turnwheel::json::{ObjectWriter, ToJson};
 use turnwheel::ports::{AgentRunContext, StreamFn};
 use turnwheel::price::Price;
@@ -28,6 +28,7 @@ pub(super) struct FetchModel {
     pub(super) price: Option<Price>,
     /// The length of the last request, which the next one is not much longer than.
     pub(super) last: Cell<usize>,
+    pub(super) secrets: LastSecrets,
 }
 
 impl StreamFn for FetchModel {
@@ -56,6 +57,7 @@ impl StreamFn for FetchModel {
             key: self.key.clone(),
             price: self.price,
             last: self.last.clone(),
+            secrets: LastSecrets::default(),
         }))
     }
 
@@ -74,7 +76,7 @@ impl StreamFn for FetchModel {
             return stream::iter([AssistantMessageEvent::Error(Excess::Memory.error())]).boxed_local();
         }
         let http = self.wire.borrow_mut().encode(&request);
-        let call = call.sending(&http);
+        let call = call.sending(&http, &self.secrets);
         self.last.set(http.body.len());
         let mut effect = String::with_capacity(256);
         let mut object = ObjectWriter::new(&mut effect);

@@ -22,7 +22,9 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn add_sent(&self, secrets: &Rc<Secrets>) {
         let mut sent = self.sent.borrow_mut();
-        let is_known = |known: &[Rc<Secrets>]| known.iter().any(|known| known.is_same(secrets));
+        let is_known = |known: &[Rc<Secrets>]| {
+            known.iter().any(|known| Rc::ptr_eq(known, secrets) || known.is_same(secrets))
+        };
         if secrets.is_empty() || is_known(&sent) || is_known(&self.of_models.borrow()) {
             return;
         }

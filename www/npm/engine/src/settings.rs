@@ -11,6 +11,7 @@ use turnwheel::config::{
     SteeringTime, Timeouts, ToolExecutionPolicy, TurnOptions,
 };
 use turnwheel::error::{AgentError, ErrorKind};
+use turnwheel::http::LastSecrets;
 use turnwheel::json::{FromJson, RawJson, ToJson, Value};
 use turnwheel::ports::{HookStages, StreamFn};
 use turnwheel::price::Price;
@@ -273,7 +274,14 @@ fn model(value: &Value) -> Result<Model, AgentError> {
         let name = wire.provider().into();
         (
             name,
-            Rc::new(FetchModel { index, wire: Rc::new(RefCell::new(wire)), key, price, last: Cell::new(0) }),
+            Rc::new(FetchModel {
+                index,
+                wire: Rc::new(RefCell::new(wire)),
+                key,
+                price,
+                last: Cell::new(0),
+                secrets: LastSecrets::default(),
+            }),
         )
     };
     let supports_tools = flag(value, "supportsTools", true);
