@@ -272,8 +272,13 @@ export class Engine {
    * @param {Uint8Array[]} chunks
    */
   write(chunks) {
+    const lengths = [];
     let size = 0;
-    for (const bytes of chunks) size += lengthOf(bytes) ?? 0;
+    for (const bytes of chunks) {
+      const length = lengthOf(bytes) ?? 0;
+      lengths.push(length);
+      size += length;
+    }
     if (size > this.size) {
       const room = Math.max(size, 1 << 16);
       this.room = this.glue.input(room) >>> 0;
@@ -281,10 +286,9 @@ export class Engine {
     }
     this.refresh();
     let at = this.room;
-    for (const bytes of chunks) {
-      const length = lengthOf(bytes) ?? 0;
-      if (length > 0) this.bytes.set(bytes, at);
-      at += length;
+    for (let i = 0; i < chunks.length; i++) {
+      if (lengths[i] > 0) this.bytes.set(chunks[i], at);
+      at += lengths[i];
     }
     return size;
   }

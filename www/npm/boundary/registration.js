@@ -175,7 +175,7 @@ export class Registration {
       rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => (core().registration.isWhole ? rest.callRule(core(), name, input) : gaps?.refuse()),
       id: () => newId(ref.deref()),
       forget: (/** @type {number} */ version) => void ref.deref()?.settings.tools.forget(version),
-      validate: (/** @type {[number, string, string, string]} */ ...call) => (core().registration.isWhole ? rest.validate(core(), ...call) : gaps?.refuse()),
+      validate: (/** @type {number} */ tools, /** @type {string} */ call) => (core().registration.isWhole ? rest.validate(core(), tools, call) : gaps?.refuse()),
       random: () => ref.deref()?.host.random() ?? 0,
     };
   }

@@ -123,13 +123,13 @@ function requiresApproval(core, { tools, tool, arguments: args }) {
 /**
  * Validates the arguments of a call, and keeps the schema's output until the tool
  * starts. Returns what is wrong.
- * @param {Core} core @param {number} version of the tools @param {string} callId @param {string} toolName @param {string} json
+ * @param {Core} core @param {number} version of the tools @param {string} call JSON: its id, its tool, its arguments
  * @returns {string | undefined}
  */
-export function validate(core, version, callId, toolName, json) {
+export function validate(core, version, call) {
   const { tools, output } = core.settings;
   return callHost(core, () => {
-    const args = JSON.parse(json);
+    const [callId, toolName, args] = JSON.parse(call);
     const prepared = tools.of(version, toolName);
     if (toolName === OUTPUT_TOOL && !prepared) return output.take(args);
     if (!prepared) return `the tool \`${toolName}\` is not there any more`;

@@ -49,6 +49,7 @@ export class Batches {
 
   /** @param {Batch} batch @param {Engine} engine */
   #deliverBatch(batch, engine) {
+    const { run } = this;
     const { table, text } = (this.batch = batch);
     while (batch.i < table.length && !this.rest) {
       const { i, at } = batch;
@@ -62,7 +63,8 @@ export class Batches {
       }
       batch.at = end;
       batch.i += 3;
-      this.#deliverEntry(kind, number, piece);
+      const event = (handlers[kind] ?? handlerOf(kind))(run, number, piece);
+      if (event) run.outlet.emit(event, run.engineRun.time);
     }
   }
 

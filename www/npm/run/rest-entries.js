@@ -4,7 +4,7 @@
 
 import * as KIND from "../boundary/protocol.js";
 import { startEffect } from "../effects/effects.js";
-import { frozen, now } from "./entries.js";
+import { now } from "./entries.js";
 
 /** @import { AgentEvent, AssistantMessage, ToolCallBlock, ToolResultMessage } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
@@ -15,8 +15,9 @@ export const REST_ENTRIES = {
   [KIND.APPEND_TEXT](run, _number, piece) {
     const { fold } = run;
     const [callId, toolName, text] = /** @type {[string, string, string]} */ (run.batches.takeStrings());
+    const { freeze } = Object;
     /** @type {ToolResultMessage} */
-    const result = frozen({ role: "tool_result", callId, toolName, content: [{ type: "text", text }], isError: false, timestamp: Number(piece) });
+    const result = freeze({ role: "tool_result", callId, toolName, content: freeze([freeze({ type: "text", text })]), isError: false, timestamp: Number(piece) });
     fold.results.set(callId, result);
     fold.messages.push(result);
   },

@@ -42,13 +42,14 @@ export function fromJsonSchema(owner, given) {
   };
   /** @type {Check | undefined} */
   let made;
-  const check = (/** @type {unknown} */ args) => (made ??= /** @type {Judging} */ (judging).checkOf(`${where} are`, own, patterns))(args);
+  const make = () => (made = /** @type {Judging} */ (judging).checkOf(`${where} are`, own, patterns));
   return {
     schema: own,
     load,
     check(/** @type {unknown} */ args) {
+      if (made) return made(args);
       const loading = load();
-      return loading ? loading.then(() => check(args)) : check(args);
+      return loading ? loading.then(() => make()(args)) : make()(args);
     },
   };
 }

@@ -32,16 +32,10 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     pub fn rule(this: &Host, name: &str, input: &str) -> Result<Option<String>, JsValue>;
 
-    /// Checks the arguments (JSON) of a call. Returns what is wrong with them, or nothing. The host keeps
-    /// what its schema makes of them, for the tool.
+    /// Checks the arguments of a call (JSON: its id, its tool, its arguments). Returns what is wrong with them, or
+    /// nothing. The host keeps what its schema makes of them, for the tool.
     #[wasm_bindgen(method, catch)]
-    pub fn validate(
-        this: &Host,
-        tools: u32,
-        call_id: &str,
-        tool_name: &str,
-        arguments: &str,
-    ) -> Result<Option<String>, JsValue>;
+    pub fn validate(this: &Host, tools: u32, call: &str) -> Result<Option<String>, JsValue>;
 
     /// Returns a new id.
     #[wasm_bindgen(method)]
@@ -358,8 +352,16 @@ pub(super) fn validate(
 ) -> impl Fn(&turnwheel::tool::ToolSpec, &turnwheel::message::ToolCallBlock, &RunInfo<'_>) -> Result<(), String>
 {
     move |_, block, _| {
-        let (name, arguments) = (&block.tool_name, block.arguments.as_str());
-        let error = tools.host.validate(tools.number, &block.call_id, name, arguments);
+        let arguments = block.arguments.as_str();
+        let mut call = String::with_capacity(arguments.len() + 64);
+        call.push('[');
+        block.call_id.write_json(&mut call);
+        call.push(',');
+        block.tool_name.write_json(&mut call);
+        call.push(',');
+        call.push_str(arguments);
+        call.push(']');
+        let error = tools.host.validate(tools.number, &call);
         error.map_err(text_of)?.map_or(Ok(()), Err)
     }
 }
