@@ -55,7 +55,7 @@ export function table(cells, version, reps) {
 export function chart(cells) {
   const rows = ['W1-event', 'W1-16k', 'W2-50', 'W2-400', 'W3-100', 'W4-10000', 'W5-100x10'].filter((cell) => cells[cell]);
   const engines = Object.keys(cells[rows[0]]).filter((name) => name !== 'floor').sort((a, b) => Number(b === 'turnwheel') - Number(a === 'turnwheel') || a.localeCompare(b));
-  const colours = ['#d9480f', '#1c7ed6', '#2f9e44', '#7048e8', '#868e96', '#e8a317', '#c2255c'];
+  const colours = ['#d9480f', '#1c7ed6', '#2f9e44', '#7048e8', '#868e96', '#e8a317', '#c2255c', '#0c8599'];
   const [left, bar, gap, width, top] = [170, 9, 14, 720, 46];
   const scale = (ratio) => (Math.log10(Math.min(300, Math.max(0.25, ratio)) / 0.25) / Math.log10(300 / 0.25)) * (width - left - 60);
   const text = (x, y, content, more = '') => `<text x="${x}" y="${y}" ${more}>${content}</text>`;

@@ -97,7 +97,7 @@ export function checkOptions(given) {
   const options = {};
   for (const name of NAMES) {
     const value = given[name];
-    checkShape(name, value, OPTIONS[name]);
+    if (value !== undefined) checkShape(name, value, OPTIONS[name]);
     options[name] = typeof value === "function" && name !== "output" ? value.bind(given) : value;
   }
   checkBudget(options.budget);
@@ -127,6 +127,8 @@ export function checkTurnOptions(options, own, tools, what, owner = "") {
 
 /** Checks the options of a run. @param {RunOptions} options @param {ToolSet} tools of the agent */
 export function checkRunOptions(options, tools) {
+  // Most runs have none.
+  if (fits("object", options) && !isOfClass(options) && Object.keys(options).length === 0) return;
   const { scope: _, ...budget } = /** @type {{ [name: string]: Shape }} */ (OPTIONS.budget);
   checkTurnOptions(options, { signal: "any", runId: "text", metadata: "object", budget }, tools, "the options of a run");
   checkBudget(options.budget);

@@ -15,7 +15,7 @@ export const REST_ENTRIES = {
   [KIND.APPEND_TEXT](run, _number, piece) {
     const { fold } = run;
     const [callId, toolName, text] = /** @type {[string, string, string]} */ (run.batches.takeStrings());
-    const { freeze } = Object;
+    const { freeze } = /** @type {{ freeze<T>(value: T): T }} */ (Object);
     /** @type {ToolResultMessage} */
     const result = freeze({ role: "tool_result", callId, toolName, content: freeze([freeze({ type: "text", text })]), isError: false, timestamp: Number(piece) });
     fold.results.set(callId, result);
