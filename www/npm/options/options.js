@@ -97,7 +97,7 @@ export function checkOptions(given) {
   const options = {};
   for (const name of NAMES) {
     const value = given[name];
-    if (value !== undefined) checkShape(name, value, OPTIONS[name]);
+    checkShape(name, value, OPTIONS[name]);
     options[name] = typeof value === "function" && name !== "output" ? value.bind(given) : value;
   }
   checkBudget(options.budget);

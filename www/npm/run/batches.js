@@ -49,7 +49,6 @@ export class Batches {
 
   /** @param {Batch} batch @param {Engine} engine */
   #deliverBatch(batch, engine) {
-    const { run } = this;
     const { table, text } = (this.batch = batch);
     while (batch.i < table.length && !this.rest) {
       const { i, at } = batch;
@@ -63,15 +62,14 @@ export class Batches {
       }
       batch.at = end;
       batch.i += 3;
-      const event = (handlers[kind] ?? handlerOf(kind))(run, number, piece);
-      if (event) run.outlet.emit(event, run.engineRun.time);
+      this.#deliverEntry(kind, number, piece);
     }
   }
 
   /** @param {number} kind @param {number} number @param {string} piece */
   #deliverEntry(kind, number, piece) {
     const { run } = this;
-    const event = (handlers[kind] ?? handlerOf(kind))(run, number, piece);
+    const event = handlerOf(kind)(run, number, piece);
     if (event) run.outlet.emit(event, run.engineRun.time);
   }
 

@@ -42,9 +42,8 @@ export class Outlet {
 
   /** @param {AgentEvent} event */
   #deliver(event) {
-    const { queue } = this;
     this.subscribers.dispatch(event);
-    if (queue.events !== undefined || queue.early !== undefined) queue.push(event);
+    this.queue.push(event);
   }
 
   /** Delivers what is held back. */

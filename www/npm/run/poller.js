@@ -43,7 +43,7 @@ export class Poller {
     const { run } = this;
     const { engine } = run.engineRun;
     // Before a run has begun, it has one that counts as dead.
-    if (run.ending.isOver || engine.dead || engine.gaps?.isHeld) return;
+    if (run.isOver || engine.dead || engine.gaps?.isHeld) return;
     // Called from a rule: the engine is in the middle of a step, of this run or another.
     if (engine.busy) return queueMicrotask(() => (engine.discardIfKilled(), this.poll()));
     this.isDelivering = true;
@@ -59,7 +59,7 @@ export class Poller {
         run.batches.deliver(engine);
         // Not before all parts of the engine are there.
         if (run.batches.waiting !== undefined) return engine.gaps?.hold(() => this.poll());
-      } while (this.hasMore && !run.ending.isOver);
+      } while (this.hasMore && !run.isOver);
     } finally {
       this.isDelivering = false;
       run.steps?.journal.pump();

@@ -42,14 +42,13 @@ export function fromJsonSchema(owner, given) {
   };
   /** @type {Check | undefined} */
   let made;
-  const make = () => (made = /** @type {Judging} */ (judging).checkOf(`${where} are`, own, patterns));
   return {
     schema: own,
     load,
     check(/** @type {unknown} */ args) {
-      if (made) return made(args);
-      const loading = load();
-      return loading ? loading.then(() => make()(args)) : make()(args);
+      const check = () => (made ??= /** @type {Judging} */ (judging).checkOf(`${where} are`, own, patterns))(args);
+      const loading = made ? undefined : load();
+      return loading ? loading.then(check) : check();
     },
   };
 }

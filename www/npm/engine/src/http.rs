@@ -28,6 +28,7 @@ pub(super) struct FetchModel {
     pub(super) price: Option<Price>,
     /// The length of the last request, which the next one is not much longer than.
     pub(super) last: Cell<usize>,
+    /// Those of the last request.
     pub(super) secrets: LastSecrets,
 }
 
