@@ -151,3 +151,8 @@ fn a_step_that_was_ended_while_the_run_was_ending_does_not_stop_it() {
     survive(50_808, Mode::Name, 4, Features { waits: true, sleeps: true, ..Features::default() });
     survive(50_438, Mode::Name, 4, Features { waits: true, sleeps: true, ..Features::default() });
 }
+
+#[test]
+fn what_had_arrived_of_an_answer_counts_only_if_a_record_has_it() {
+    survive(3_200_139, Mode::Single, 4, Features { aborts: true, ..Features::default() });
+}

@@ -319,7 +319,11 @@ impl AgentStream {
                 }
             }
             (What::Model(_), _) => {
-                let end = events_of(open).pop().map(Reply::Stream).filter(ends_answer);
+                let mut events = events_of(open);
+                let end = events.pop().map(Reply::Stream).filter(ends_answer);
+                if events.iter().all(|event| matches!(event, AssistantMessageEvent::Start)) {
+                    self.take_back_answer();
+                }
                 self.step(Input::Reply(id, end.unwrap_or(Reply::StreamEnded)));
             }
             (What::Tool(..), Outcome::Late) => match self.state.timer_of(id) {

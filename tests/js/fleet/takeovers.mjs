@@ -78,6 +78,14 @@ const routerOf = (id) => async (/** @type {any} */ url, /** @type {any} */ init)
   return Response.json({ error: { code: "overloaded", message: "the agent moves" } }, { status: 503 });
 };
 
+/** Waits until a page has heard the end of a run: it may be behind the page that started it. @param {RemoteAgent} page @param {any[]} heard @param {string | undefined} runId */
+const heardEndOf = (page, heard, runId) =>
+  new Promise((/** @type {(value: void) => void} */ resolve) => {
+    const isIt = (/** @type {any} */ event) => event.type === "agent_end" && event.runId === runId;
+    if (heard.some(isIt)) return resolve();
+    page.subscribe((event) => isIt(event) && resolve());
+  });
+
 /** Asks one agent again and again. @param {string} id @returns {Promise<string[]>} how its runs ended */
 async function tell(id) {
   const pages = [0, 1].map(() => new RemoteAgent({ url: `http://localhost/agents/${id}`, fetch: /** @type {any} */ (routerOf(id)), reconnects: { maxAttempts: 10_000, initialMs: 2, maxMs: 20 }, onError() {} }));
@@ -90,7 +98,8 @@ async function tell(id) {
     const result = await pages[0]?.prompt(`Go ${n}`);
     ended.push(result?.error ? `${result.stopReason}: ${result.error.message}` : String(result?.stopReason));
   }
-  await Promise.all(pages.map((page) => page.ready().then(() => page.waitForIdle())));
+  const last = heard[0]?.findLast(({ type }) => type === "agent_end");
+  await Promise.all(pages.map((page, i) => heardEndOf(page, heard[i] ?? [], last?.runId)));
   assert.deepEqual(heard[1], heard[0], `the pages of ${id} heard different stories`);
   for (const runId of new Set(heard[0]?.map((event) => event.runId))) {
     const trace = heard[0]?.filter((event) => event.runId === runId) ?? [];
