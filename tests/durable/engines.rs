@@ -56,6 +56,8 @@ pub(crate) struct Life {
     pub(crate) waits: bool,
     pub(crate) sleeps: bool,
     pub(crate) max_bytes: Option<usize>,
+    /// Whether nobody writes, decides or aborts: all of that is in the records.
+    pub(crate) is_over_again: bool,
     called: Cell<usize>,
     given: Cell<usize>,
 }
@@ -73,6 +75,7 @@ impl Life {
             waits: false,
             sleeps: false,
             max_bytes: None,
+            is_over_again: false,
             called: Cell::default(),
             given: Cell::default(),
         })

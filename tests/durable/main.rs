@@ -22,6 +22,9 @@ use turnwheel::json::ToJson;
 use turnwheel::tape::{self, Tape};
 use worlds::{Features, Lived, World};
 
+/// Bytes of a record in which mail has room, and most answers have not.
+const NARROW: usize = 700;
+
 fn runs() -> u64 {
     std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(60)
 }
@@ -32,6 +35,7 @@ fn life(world: &Rc<World>, records: &Rc<Records>, dice: &Dice, mode: Mode, kills
     let own = Rc::get_mut(&mut life).unwrap();
     own.waits = world.features.waits;
     own.sleeps = world.features.sleeps;
+    own.max_bytes = world.features.max_bytes;
     life
 }
 
@@ -64,7 +68,8 @@ fn survive(seed: u64, mode: Mode, kills: u32, features: Features) -> usize {
     for (call, times) in world.begins.borrow().iter() {
         assert!(call.starts_with("look") || *times == 1, "seed {seed}: {call} began {times} times");
     }
-    let again = life(&world, &records, &dice, mode, 0);
+    let mut again = life(&world, &records, &dice, mode, 0);
+    Rc::get_mut(&mut again).unwrap().is_over_again = true;
     let replayed = world.live(&again);
     assert_eq!(again.began.borrow().as_slice(), [""; 0], "seed {seed}: nothing runs again");
     assert_eq!(replayed.error, last.error, "seed {seed}: the same end");
@@ -136,10 +141,19 @@ fn an_engine_that_waits_and_sleeps_itself_needs_no_more_than_its_records() {
 #[test]
 #[ignore = "long: `cargo xtask e2e worlds` plays it"]
 fn so_it_is_in_thousands_of_worlds() {
-    let kinds = [(false, false, false), (true, false, false), (false, true, false), (false, false, true)];
+    let kinds = [
+        (false, false, false, None),
+        (true, false, false, None),
+        (false, true, false, None),
+        (false, false, true, None),
+        (true, true, false, None),
+        (true, false, true, None),
+        (true, true, false, Some(NARROW)),
+        (true, false, true, Some(NARROW)),
+    ];
     for (at, mode) in (0..).zip([Mode::Name, Mode::Order, Mode::Single]) {
-        for (place, (steers, aborts, waits)) in (0..).zip(kinds) {
-            let features = Features { steers, aborts, waits, sleeps: waits };
+        for (place, (steers, aborts, waits, max_bytes)) in (0..).zip(kinds) {
+            let features = Features { steers, aborts, waits, sleeps: waits, max_bytes };
             survive_so_many(2_000, mode, features, 1_000_000 * (1 + at) + 100_000 * place);
         }
     }
@@ -155,4 +169,20 @@ fn a_step_that_was_ended_while_the_run_was_ending_does_not_stop_it() {
 #[test]
 fn what_had_arrived_of_an_answer_counts_only_if_a_record_has_it() {
     survive(3_200_139, Mode::Single, 4, Features { aborts: true, ..Features::default() });
+    // A letter begins an answer, and behind the letter the time of the run is over.
+    survive(
+        7_500_432,
+        Mode::Name,
+        4,
+        Features { steers: true, waits: true, sleeps: true, ..Features::default() },
+    );
+}
+
+#[test]
+fn answers_that_are_too_large_to_be_stored_are_the_same_in_every_life() {
+    for (at, mode) in (0..).zip([Mode::Name, Mode::Order, Mode::Single]) {
+        let features =
+            Features { steers: true, aborts: true, max_bytes: Some(NARROW), ..Features::default() };
+        survive_so_many(runs().div_ceil(2), mode, features, 60_000 + 1_000 * at);
+    }
 }

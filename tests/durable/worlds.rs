@@ -35,6 +35,8 @@ pub(crate) struct Features {
     pub(crate) aborts: bool,
     pub(crate) waits: bool,
     pub(crate) sleeps: bool,
+    /// How many bytes a record may have.
+    pub(crate) max_bytes: Option<usize>,
 }
 
 /// What outlives the lives of a run.
@@ -323,7 +325,7 @@ impl World {
         let (world, agent, life) = (self.clone(), agent.clone(), life.clone());
         let after = self.clock.elapsed() + 5 + u64::try_from(life.dice.below(20)).unwrap();
         self.clock.at(after, move || {
-            if life.is_over.get() || !agent.is_running() || left == 0 {
+            if life.is_over_again || life.is_over.get() || !agent.is_running() || left == 0 {
                 return;
             }
             if !agent.is_replaying() {
@@ -376,6 +378,7 @@ impl Lived {
         let pieces = ["message_update", "tool_execution_update", "message_reset"];
         let is_piece = |event: &&AgentEvent| match event {
             AgentEvent::MessageUpdate(_) | AgentEvent::ToolExecutionUpdate { .. } => true,
+            AgentEvent::MessageReset { reason } => reason == "the provider began the answer anew",
             AgentEvent::SubagentEvent { event, .. } => {
                 pieces.iter().any(|name| event.as_str().starts_with(&format!("{{\"type\":\"{name}\"")))
             }

@@ -105,15 +105,11 @@ impl AgentStream {
         })
     }
 
-    /// A run inside a call is ended by the run around it.
+    /// A run inside a call is ended by the run around it. What it has shown of an answer is in no record, so it is taken back:
+    /// lived again, the run ends in the same way.
     pub(in crate::driver) fn takes_back(&mut self) {
         let Some(seat) = self.seat.as_ref().filter(|seat| !seat.is_root) else { return };
         seat.streaming.set(None);
-        self.take_back_answer();
-    }
-
-    /// No record has what has been shown of an answer, so it is taken back: lived again, the run goes on in the same way.
-    pub(super) fn take_back_answer(&mut self) {
         let event = self.state.take_back("the answer was cut before it was stored");
         event.into_iter().for_each(|event| self.outputs.put_back(Output::Event(event)));
     }

@@ -249,11 +249,12 @@ impl AgentStream {
     fn enter_now(&mut self, seat: &Rc<Seat>, entry: Entry) {
         match entry {
             Entry::Pieces(open) => self.enter_pieces(&open),
-            Entry::Mail(commands) => self.enter_mail(commands),
+            Entry::Mail(commands) => self.enter_mail(seat, commands),
             Entry::Record(open) => self.enter_record(seat, &open),
             Entry::Limit => {
                 if let Some((timer, _)) = seat.total.take() {
                     self.round.remove(timer);
+                    self.void_answer(seat);
                     self.step(Input::Reply(timer, Reply::Slept));
                 }
             }
@@ -275,7 +276,17 @@ impl AgentStream {
         }
     }
 
-    fn enter_mail(&mut self, commands: Vec<AgentCommand>) {
+    /// An answer is about to be cut. What has arrived of it counts if its own record brings the cut along, for that has it too;
+    /// behind another record, nobody will know it when the run is lived again.
+    fn void_answer(&mut self, seat: &Seat) {
+        let is_cut = |open: &Open| matches!(open.what, What::Model(_)) && open.record.borrow().is_none();
+        let id = seat.open.borrow().iter().find(|(_, open)| is_cut(open)).map(|(id, _)| *id);
+        if let Some(id) = id {
+            self.step(Input::Reply(id, Reply::Stream(AssistantMessageEvent::Start)));
+        }
+    }
+
+    fn enter_mail(&mut self, seat: &Seat, commands: Vec<AgentCommand>) {
         let mut commands = commands.into_iter().peekable();
         while let Some(command) = commands.next() {
             if self.state.is_ended() {
@@ -284,7 +295,10 @@ impl AgentStream {
                 continue;
             }
             match command {
-                AgentCommand::Cancel(reason) => self.enter_abort(&reason),
+                AgentCommand::Cancel(reason) => {
+                    self.void_answer(seat);
+                    self.enter_abort(&reason);
+                }
                 AgentCommand::Steer(letter) => {
                     let mut letters = vec![letter];
                     while let Some(AgentCommand::Steer(letter)) =
@@ -319,11 +333,7 @@ impl AgentStream {
                 }
             }
             (What::Model(_), _) => {
-                let mut events = events_of(open);
-                let end = events.pop().map(Reply::Stream).filter(ends_answer);
-                if events.iter().all(|event| matches!(event, AssistantMessageEvent::Start)) {
-                    self.take_back_answer();
-                }
+                let end = events_of(open).pop().map(Reply::Stream).filter(ends_answer);
                 self.step(Input::Reply(id, end.unwrap_or(Reply::StreamEnded)));
             }
             (What::Tool(..), Outcome::Late) => match self.state.timer_of(id) {
@@ -399,10 +409,8 @@ pub(super) fn value_of_events(events: &Vec<AssistantMessageEvent>) -> RawJson {
 fn events_of(open: &Open) -> Vec<AssistantMessageEvent> {
     let record = open.record.borrow();
     let failed = |text: &str| {
-        vec![AssistantMessageEvent::Error(ErrorInfo {
-            retryable: false,
-            ..ErrorInfo::new(ErrorKind::Internal, text)
-        })]
+        let error = ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Internal, text) };
+        vec![AssistantMessageEvent::Start, AssistantMessageEvent::Error(error)]
     };
     match record.as_ref().map(|record| &record.outcome) {
         Some(Outcome::Value(value)) => {

@@ -214,6 +214,7 @@ impl Journal {
         let mut record = Record { at, n, outcome, mail: self.mail.take() };
         let mut json = record.write(&open.name);
         let (bytes, limit) = (json.as_str().len(), self.engine.max_bytes().unwrap_or(usize::MAX));
+        open.is_whole.set(bytes <= limit && matches!(record.outcome, Outcome::Value(_)));
         if bytes > limit {
             record.outcome = shortened(&open.what, &open.name, bytes, limit);
             json = record.write(&open.name);

@@ -55,6 +55,8 @@ pub(super) struct Open {
     waker: RefCell<Option<Waker>>,
     /// What the work has ended with, in this process.
     pub(super) ended: RefCell<Option<(RawJson, u64, u64)>>,
+    /// Whether that is all that it has ended with: it may be too large to be stored, or nobody wanted it any more.
+    pub(super) is_whole: Cell<bool>,
     /// What is stored.
     pub(super) record: RefCell<Option<Rc<Record>>>,
     /// How many records had come from the engine before this one.
@@ -76,6 +78,7 @@ impl Open {
             outcome: RefCell::default(),
             waker: RefCell::default(),
             ended: RefCell::default(),
+            is_whole: Cell::default(),
             record: RefCell::default(),
             arrival: Cell::default(),
             dropped: Cell::default(),

@@ -91,11 +91,12 @@ impl Journal {
         true
     }
 
-    /// Queues what had arrived of an answer in an earlier process.
+    /// Queues what had arrived of an answer in an earlier process. If the record does not have what has arrived in this one, the
+    /// answer begins anew, without it: so it is when the run is lived again.
     fn queue_pieces(&self, open: &Rc<Open>) {
         let is_model = matches!(open.what, What::Model(_));
-        if is_model && !open.begun.get() && open.record.borrow().is_some() && !open.dropped.get() {
-            open.begun.set(true);
+        let is_here = open.begun.replace(true) && open.is_whole.get();
+        if is_model && !is_here && open.record.borrow().is_some() && !open.dropped.get() {
             self.queue.borrow_mut().push_back((open.seat.clone(), Entry::Pieces(open.clone())));
         }
     }
