@@ -33,6 +33,15 @@ test("the same for an engine that gives results back one at a time, in its own o
 test("the same with letters from outside", () => many(0.11, "name", { steering: true, approver: "always" }, 6001));
 test("the same with an abort from outside", () => many(0.11, "order", { aborts: true, approver: "always", wait: false }, 8001));
 
+test("the same with letters and an abort from outside", async () => {
+  for (const [at, mode] of ["name", "order", "single"].entries()) await many(0.04, mode, { steering: true, aborts: true, approver: "always", wait: false }, 12_001 + at * 1000);
+});
+
+test("what an agent inside a call had shown is taken back, also if the end of its call is read ahead", async () => {
+  await survive(500_173, { mode: "name", features: { steering: true, aborts: true, approver: "always", wait: false } });
+  for (const mode of ["name", "order", "single"]) await survive(510_226, { mode, features: { steering: true, approver: "always", wait: true, approvals: true } });
+});
+
 test("the same with decisions and delays that the engine keeps", async () => {
   for (const [at, mode] of ["name", "order", "single"].entries()) await many(0.05, mode, { wait: true, approvals: true, approver: false, failures: true }, 10_001 + at * 1000);
 });

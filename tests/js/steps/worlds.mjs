@@ -185,7 +185,9 @@ export const saying = (messages) => JSON.parse(messages).map(({ timestamp: _, ..
 
 /** What may be told in one life only: pieces, and that what was shown of an answer inside a call is not what is stored of it. */
 const PIECES = new Set(["message_update", "tool_execution_update"]);
-const isPiece = ({ type, event }) => PIECES.has(type) || (type === "subagent_event" && (PIECES.has(event.type) || event.type === "message_reset"));
+/** What takes pieces back that are in no record, only where they were shown. */
+const isTakenBack = ({ type, reason }) => type === "message_reset" && reason === "the provider began the answer anew";
+const isPiece = (event) => PIECES.has(event.type) || isTakenBack(event) || (event.type === "subagent_event" && (PIECES.has(event.event.type) || event.event.type === "message_reset"));
 
 /**
  * Lives a world under a schedule: up to `kills` lives end early. Then the journal is lived again, and must give the same.

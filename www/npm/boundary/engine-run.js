@@ -140,8 +140,8 @@ export class EngineRun {
    */
   cancel(slot) {
     const { abortion, children } = this.run;
-    this.run.steps?.cancelled(slot);
     children?.cancel(slot);
+    this.run.steps?.cancelled(slot);
     const effect = this.slots.get(slot);
     this.slots.delete(slot);
     if (!effect || effect.complete) return;

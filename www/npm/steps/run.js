@@ -129,11 +129,14 @@ export class RunSteps {
     });
   }
 
-  /** Nobody wants an effect any more. @param {number} slot */
-  cancelled(slot) {
-    // What had arrived inside the call is in no record: it is taken back, in this life as in a later one.
+  /** The agents inside a call end now. What had arrived there is in no record: it is taken back, in this life as in a later one. @param {number} slot */
+  takesBack(slot) {
     const call = this.loose.get(slot);
     if (call) for (const steps of this.journal.inside(`${call}/`)) steps.cut({}, false);
+  }
+
+  /** Nobody wants an effect any more. @param {number} slot */
+  cancelled(slot) {
     this.bySlot.get(slot)?.drop();
     this.bySlot.delete(slot);
     this.loose.delete(slot);
