@@ -151,22 +151,6 @@ test("what is needed next is asked for when what comes before it begins to arriv
   assert.ok(parts.isWhole);
 });
 
-test("what the head of a page asks for is on its way: what is needed next is asked for at once", async (t) => {
-  const { fetched } = await import("../../www/npm/fetched.js");
-  const place = "https://app.example/turnwheel-first.wasm";
-  /** @type {string[]} */
-  const log = [];
-  t.mock.method(globalThis, "fetch", async (/** @type {string} */ url) => (log.push(`fetch ${url}`), new Response(await readFile(fileOf("-first")), { headers: { "content-type": "application/wasm" } })));
-  for (const [hinted, first] of [[place, "begun"], ["https://app.example/other.wasm", `fetch ${place}`]]) {
-    /** @type {any} */ (globalThis).document = { querySelectorAll: () => [{ href: hinted }] };
-    t.after(() => delete (/** @type {any} */ (globalThis).document));
-    log.length = 0;
-    await fetched(place, () => log.push("begun"));
-    assert.equal(log[0], first);
-    assert.equal(log.at(-1), "begun");
-  }
-});
-
 test("a request with a history leaves when what it takes is there, before the rest is", async () => {
   const { answer, requested, rest, agent, requests, end } = page(undefined, true);
   const said = [{ role: "user", content: "Before." }, { role: "assistant", content: [{ type: "text", text: "I know." }] }];

@@ -2,15 +2,13 @@
 
 /**
  * @param {URL | string} address
- * @param {(() => void)} [begun] called when the file begins to arrive, at once if the page's head has asked for it; more than once, perhaps
+ * @param {(() => void)} [begun] called when the file begins to arrive
  * @param {RequestPriority} [priority]
  * @returns {Promise<WebAssembly.Module>}
  */
 export async function fetched(address, begun, priority = "auto") {
   const place = String(address);
   const name = place.split("/").pop();
-  // It has been on its way since the page began.
-  if (isHinted(place)) begun?.();
   const response = await fetch(place, { priority }).catch((cause) => {
     throw new Error(`${name} cannot be fetched from ${place}`, { cause });
   });
@@ -28,6 +26,3 @@ export async function fetched(address, begun, priority = "auto") {
   if (before !== place) return fetched(before, begun, priority);
   throw new Error(`${name} is not at ${response.url}; copy it there`);
 }
-
-/** Whether the head of the page asks for a file. @param {string} place */
-const isHinted = (place) => [...(globalThis.document?.querySelectorAll('link[rel="preload"]') ?? [])].some((link) => /** @type {HTMLLinkElement} */ (link).href === place);
