@@ -65,12 +65,13 @@ export class Tab {
     this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.answer, options.messageBytes);
     /** Loaded with what belongs to the owner. @type {Watch | undefined} */
     this.watch = undefined;
-    /** @type {{ resolve(): void, reject(error: unknown): void }} */
-    let settled = { resolve() {}, reject() {} };
+    this.settle = () => {};
+    this.refuse = (/** @type {unknown} */ _) => {};
     /** Resolves when it is known whether this tab owns the agent. @type {Promise<void>} */
-    this.settled = new Promise((resolve, reject) => (settled = { resolve, reject }));
-    this.settle = settled.resolve;
-    this.refuse = settled.reject;
+    this.settled = new Promise((resolve, reject) => {
+      this.settle = resolve;
+      this.refuse = reject;
+    });
     this.settled.catch(() => {});
     this.stopListening = () => {};
   }
