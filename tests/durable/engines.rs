@@ -57,7 +57,7 @@ pub(crate) struct Life {
     pub(crate) sleeps: bool,
     pub(crate) max_bytes: Option<usize>,
     /// Whether nobody writes, decides or aborts: all of that is in the records.
-    pub(crate) is_over_again: bool,
+    pub(crate) is_left_alone: bool,
     called: Cell<usize>,
     given: Cell<usize>,
 }
@@ -75,7 +75,7 @@ impl Life {
             waits: false,
             sleeps: false,
             max_bytes: None,
-            is_over_again: false,
+            is_left_alone: false,
             called: Cell::default(),
             given: Cell::default(),
         })

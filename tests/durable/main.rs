@@ -69,7 +69,7 @@ fn survive(seed: u64, mode: Mode, kills: u32, features: Features) -> usize {
         assert!(call.starts_with("look") || *times == 1, "seed {seed}: {call} began {times} times");
     }
     let mut again = life(&world, &records, &dice, mode, 0);
-    Rc::get_mut(&mut again).unwrap().is_over_again = true;
+    Rc::get_mut(&mut again).unwrap().is_left_alone = true;
     let replayed = world.live(&again);
     assert_eq!(again.began.borrow().as_slice(), [""; 0], "seed {seed}: nothing runs again");
     assert_eq!(replayed.error, last.error, "seed {seed}: the same end");

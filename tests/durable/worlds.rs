@@ -325,7 +325,7 @@ impl World {
         let (world, agent, life) = (self.clone(), agent.clone(), life.clone());
         let after = self.clock.elapsed() + 5 + u64::try_from(life.dice.below(20)).unwrap();
         self.clock.at(after, move || {
-            if life.is_over_again || life.is_over.get() || !agent.is_running() || left == 0 {
+            if life.is_left_alone || life.is_over.get() || !agent.is_running() || left == 0 {
                 return;
             }
             if !agent.is_replaying() {
