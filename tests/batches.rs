@@ -17,7 +17,7 @@ use turnwheel::approval::{ApprovalGate, ApprovalMode, ToolApprovalAction, ToolAp
 use turnwheel::config::{AgentLoopConfig, InFlight, QueueMode, SteeringTime, ToolExecutionPolicy};
 use turnwheel::event::AgentEvent;
 use turnwheel::json::RawJson;
-use turnwheel::message::{AgentMessage, ContentBlock, ImageBlock, ToolResultCause};
+use turnwheel::message::{AgentMessage, ContentBlock, ImageBlock, Media, ToolResultCause};
 use turnwheel::policy::{DispatchCall, DispatchVerdict, PostTurn, Verdict};
 use turnwheel::ports::{ApprovalRequest, HookCall, HookStages};
 use turnwheel::stream::AssistantMessageEvent as E;
@@ -678,8 +678,7 @@ fn results_are_bounded_at_a_character_with_a_note() {
     let mut bounded = spec("t");
     bounded.max_result_bytes = Some(5);
     let long = tool(bounded, |_| {
-        let image =
-            ContentBlock::Image(ImageBlock { mime_type: "image/png".to_owned(), data: "AAAA".into() });
+        let image = ContentBlock::Image(ImageBlock { media: Media::data("image/png", "AAAA").unwrap() });
         let content = vec![ContentBlock::text("aé"), image, ContentBlock::text("bééé")];
         ready(ToolOutcome::Completed(AgentToolResult { content, ..AgentToolResult::default() }))
     });

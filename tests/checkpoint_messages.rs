@@ -9,8 +9,9 @@ use turnwheel::checkpoint::convert::{FOREIGN_KIND, from_stakai, to_stakai};
 use turnwheel::error::{ErrorInfo, ErrorKind, ProviderError};
 use turnwheel::json::{RawJson, ToJson, Value};
 use turnwheel::message::{
-    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, FileBlock, ImageBlock, MessageStopReason,
-    TextBlock, ThinkingBlock, ToolCallBlock, ToolResultCause, ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, FileBlock, ImageBlock, Media,
+    MessageStopReason, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultCause, ToolResultMessage, Usage,
+    UserMessage,
 };
 
 fn value(text: &str) -> Value {
@@ -110,8 +111,17 @@ fn call(dice: &Dice) -> ContentBlock {
     })
 }
 
+fn media(dice: &Dice) -> Media {
+    let mime_type = *dice.pick(&["image/png", "text/plain; charset=utf-8", "a/b"]);
+    if dice.chance(30) {
+        let mime_type = if dice.chance(50) { "" } else { mime_type };
+        return Media::url(mime_type, ["https://a.example/", &text(dice)].concat()).unwrap();
+    }
+    Media::data(mime_type, *dice.pick(&["", "AAAA", "AA==", "-_8"])).unwrap()
+}
+
 fn image(dice: &Dice) -> ContentBlock {
-    ContentBlock::Image(ImageBlock { mime_type: text(dice), data: text(dice).into() })
+    ContentBlock::Image(ImageBlock { media: media(dice) })
 }
 
 fn plain(dice: &Dice) -> ContentBlock {
@@ -128,8 +138,7 @@ fn thinking(dice: &Dice) -> ContentBlock {
 }
 
 fn file(dice: &Dice) -> ContentBlock {
-    let data = text(dice).into();
-    ContentBlock::File(FileBlock { mime_type: text(dice), data, name: optional(dice, text) })
+    ContentBlock::File(FileBlock { media: media(dice), name: optional(dice, text) })
 }
 
 fn error(dice: &Dice) -> ErrorInfo {
@@ -217,7 +226,7 @@ fn nothing_is_stored_twice() {
         })
     };
     let thinking = ThinkingBlock { thinking: long.clone(), signature: Some(long.clone()), redacted: false };
-    let image = ImageBlock { mime_type: "image/png".to_owned(), data: long.as_str().into() };
+    let image = ImageBlock { media: Media::data("image/png", long.as_str()).unwrap() };
     let answer = AssistantMessage {
         content: vec![ContentBlock::Thinking(thinking), ContentBlock::text(long.as_str()), call(&spaced)],
         provider: "anthropic".to_owned(),

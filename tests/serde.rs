@@ -19,7 +19,7 @@ use turnwheel::error::{AgentError, ErrorInfo, ErrorKind, ProviderError};
 use turnwheel::event::{AgentEvent, CompactionReport, DecisionSource, RunStopReason, TurnEndReason};
 use turnwheel::json::{RawJson, ToJson, Value};
 use turnwheel::message::{
-    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, FileBlock, ImageBlock, LlmMessage,
+    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, FileBlock, ImageBlock, LlmMessage, Media,
     MessageStopReason, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultCause, ToolResultMessage, Usage,
     UserMessage,
 };
@@ -102,7 +102,7 @@ fn result() -> ToolResultMessage {
         tool_name: "time".into(),
         content: vec![
             ContentBlock::text("noon"),
-            ContentBlock::Image(ImageBlock { mime_type: "image/png".into(), data: "AA==".into() }),
+            ContentBlock::Image(ImageBlock { media: Media::data("image/png", "AA==").unwrap() }),
         ],
         details: Some(raw("[1]")),
         is_error: true,
@@ -114,7 +114,7 @@ fn result() -> ToolResultMessage {
 
 /// A message of each role.
 fn messages() -> Vec<AgentMessage> {
-    let file = FileBlock { mime_type: "text/plain".into(), data: "aGk=".into(), name: Some("hi.txt".into()) };
+    let file = FileBlock { media: Media::data("text/plain", "aGk=").unwrap(), name: Some("hi.txt".into()) };
     let question = UserMessage {
         content: vec![ContentBlock::text("What?"), ContentBlock::File(file)],
         ..UserMessage::default()

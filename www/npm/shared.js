@@ -21,6 +21,7 @@ export * from "./host/sleep.js";
 export * from "./host/uuid.js";
 export * from "./messages/decision.js";
 export * from "./messages/input.js";
+export * from "./messages/media.js";
 export * from "./messages/tool-result.js";
 export * from "./options/members.js";
 export * from "./options/steering.js";

@@ -9,8 +9,8 @@ use crate::wires::encoding::files::decoded_text;
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, FileBlock, LlmMessage, MessageStopReason, ThinkingBlock, ToolCallBlock,
-    ToolResultMessage, is_address,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, Media, MediaSource, MessageStopReason,
+    ThinkingBlock, ToolCallBlock, ToolResultMessage,
 };
 
 /// Writes messages for one model.
@@ -215,7 +215,7 @@ fn write_user_block(block: &ContentBlock, carried: &mut Carried, out: &mut Strin
         }
         ContentBlock::Image(image) => {
             carried.open(out);
-            write_image(&image.mime_type, &image.data, out);
+            write_image(&image.media, out);
         }
         ContentBlock::File(file) => {
             carried.open(out);
@@ -247,7 +247,7 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
                 // instead.
                 is_marked = false;
                 list.put(",");
-                write_image(&image.mime_type, &image.data, &mut list);
+                write_image(&image.media, &mut list);
             }
             _ => {}
         }
@@ -281,12 +281,14 @@ fn write_cited(text: &str, signature: Option<&str>, out: &mut String) {
     out.put("}");
 }
 
-fn write_image(mime_type: &str, data: &str, out: &mut String) {
-    if is_address(data) {
-        return write_link("image", data, out);
+fn write_image(media: &Media, out: &mut String) {
+    match media.source() {
+        MediaSource::Data(data) => {
+            let template = r#"{"type":"image","source":{"type":"base64","media_type":"$","data":"$"}}"#;
+            fill(template, &[media.mime_type(), data], out);
+        }
+        MediaSource::Url(url) => write_link("image", url, out),
     }
-    let template = r#"{"type":"image","source":{"type":"base64","media_type":"$","data":"$"}}"#;
-    fill(template, &[mime_type, data], out);
 }
 
 /// Writes an image or a document that is elsewhere.
@@ -297,19 +299,23 @@ fn write_link(kind: &str, url: &str, out: &mut String) {
 
 /// Writes a file as a document: plain text, or anything else by its own type, which must be PDF.
 fn write_file(file: &FileBlock, out: &mut String) {
-    if file.mime_type.starts_with("image/") {
-        return write_image(&file.mime_type, &file.data, out);
+    let mime_type = file.media.mime_type();
+    if mime_type.starts_with("image/") {
+        return write_image(&file.media, out);
     }
-    let text = decoded_text(file);
-    let values = match &text {
-        Some(text) => ["text", "text/plain", text],
-        None => ["base64", &file.mime_type, &file.data],
-    };
-    if is_address(&file.data) {
-        write_link("document", &file.data, out);
-        out.pop();
-    } else {
-        fill(r#"{"type":"document","source":{"type":"$","media_type":"$","data":"$"}"#, &values, out);
+    match file.media.source() {
+        MediaSource::Url(url) => {
+            write_link("document", url, out);
+            out.pop();
+        }
+        MediaSource::Data(data) => {
+            let text = decoded_text(file);
+            let values = match &text {
+                Some(text) => ["text", "text/plain", text],
+                None => ["base64", mime_type, data],
+            };
+            fill(r#"{"type":"document","source":{"type":"$","media_type":"$","data":"$"}"#, &values, out);
+        }
     }
     if let Some(name) = &file.name {
         fill(",\"title\":\"$\"", &[name], out);

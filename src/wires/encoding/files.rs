@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::data::text::Put;
-use crate::words::message::{ContentBlock, FileBlock, ToolResultMessage, is_address};
+use crate::words::message::{ContentBlock, FileBlock, Media, MediaSource, ToolResultMessage};
 
 /// Returns the text of a tool's result, and what in it is no text, for wires that cannot mark a result as an error: the
 /// text says it instead.
@@ -50,8 +50,11 @@ pub(crate) fn caption(media: &[&ContentBlock]) -> &'static str {
 }
 
 /// Returns an image or file as a data URL; one that is elsewhere by its address.
-pub(crate) fn data_url(mime_type: &str, data: &str) -> String {
-    if is_address(data) { data.to_owned() } else { ["data:", mime_type, ";base64,", data].concat() }
+pub(crate) fn data_url(media: &Media) -> String {
+    match media.source() {
+        MediaSource::Data(data) => ["data:", media.mime_type(), ";base64,", data].concat(),
+        MediaSource::Url(url) => url.to_owned(),
+    }
 }
 
 /// How to send a file on wires that accept files in few forms.
@@ -64,7 +67,7 @@ pub(crate) enum FileForm {
 
 /// Returns how to send a file. Images and texts are sent as such, because every server accepts them.
 pub(crate) fn form_of(file: &FileBlock) -> FileForm {
-    if file.mime_type.starts_with("image/") {
+    if file.media.mime_type().starts_with("image/") {
         return FileForm::Image;
     }
     match decoded_text(file) {
@@ -75,8 +78,10 @@ pub(crate) fn form_of(file: &FileBlock) -> FileForm {
 
 /// Returns the text of a file that is text; `None` for any other file.
 pub(crate) fn decoded_text(file: &FileBlock) -> Option<String> {
-    let is_text = file.mime_type.starts_with("text/") || file.mime_type.starts_with("application/json");
-    if is_text { String::from_utf8(decoded(&file.data)?).ok() } else { None }
+    let mime_type = file.media.mime_type();
+    let is_text = mime_type.starts_with("text/") || mime_type.starts_with("application/json");
+    let MediaSource::Data(data) = file.media.source() else { return None };
+    if is_text { String::from_utf8(decoded(data)?).ok() } else { None }
 }
 
 /// Decodes Base64, with or without padding, in both alphabets.

@@ -9,7 +9,8 @@ use crate::wires::encoding::files::{FileForm, caption, form_of, text_and_media};
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage, is_address,
+    AssistantMessage, ContentBlock, LlmMessage, Media, MediaSource, ToolCallBlock, ToolResultMessage,
+    UserMessage,
 };
 
 /// Writes messages for one model.
@@ -118,8 +119,8 @@ impl GeminiMessageWriter<'_> {
         let mut parts = String::new();
         for block in &media {
             match block {
-                ContentBlock::Image(image) => write_data(&image.mime_type, &image.data, &mut parts),
-                ContentBlock::File(file) => write_data(&file.mime_type, &file.data, &mut parts),
+                ContentBlock::Image(image) => write_data(&image.media, &mut parts),
+                ContentBlock::File(file) => write_data(&file.media, &mut parts),
                 _ => {}
             }
         }
@@ -143,11 +144,11 @@ fn write_user(message: &UserMessage, out: &mut String) {
         match block {
             ContentBlock::Text(block) if block.text.is_empty() => {}
             ContentBlock::Text(block) => write_text(&block.text, None, false, &mut parts),
-            ContentBlock::Image(image) => write_data(&image.mime_type, &image.data, &mut parts),
+            ContentBlock::Image(image) => write_data(&image.media, &mut parts),
             // The provider accepts text only as text, not as a file.
             ContentBlock::File(file) => match form_of(file) {
                 FileForm::Text(text) => write_text(&text, None, false, &mut parts),
-                _ => write_data(&file.mime_type, &file.data, &mut parts),
+                _ => write_data(&file.media, &mut parts),
             },
             // User messages do not contain these.
             ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => {}
@@ -191,11 +192,13 @@ fn sign(signature: Option<&str>, out: &mut String) {
     out.put("}");
 }
 
-fn write_data(mime_type: &str, data: &str, out: &mut String) {
-    if is_address(data) {
-        return write_link(mime_type, data, out);
+fn write_data(media: &Media, out: &mut String) {
+    match media.source() {
+        MediaSource::Data(data) => {
+            fill(r#",{"inlineData":{"mimeType":"$","data":"$"}}"#, &[media.mime_type(), data], out);
+        }
+        MediaSource::Url(url) => write_link(media.mime_type(), url, out),
     }
-    fill(r#",{"inlineData":{"mimeType":"$","data":"$"}}"#, &[mime_type, data], out);
 }
 
 /// Writes an image or a file that is elsewhere. The type of an image need not be known.

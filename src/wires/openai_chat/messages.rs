@@ -6,8 +6,8 @@ use crate::data::json::{RawJson, ToJson, fill, without_comma, write_str};
 use crate::data::list::ListWriter;
 use crate::data::text::{Put, contains};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ToolCallBlock, ToolResultMessage, UserMessage,
-    text_in,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, Media, MediaSource, ToolCallBlock,
+    ToolResultMessage, UserMessage, text_in,
 };
 
 use crate::wires::compat::{Compat, Replay, ToolIds};
@@ -259,7 +259,7 @@ fn text_alone(blocks: &[ContentBlock]) -> Option<String> {
 fn write_part(block: &ContentBlock, is_mistral: bool, out: &mut String) {
     match block {
         ContentBlock::Text(block) => write_text_part(&block.text, out),
-        ContentBlock::Image(image) => write_image_part(&image.mime_type, &image.data, out),
+        ContentBlock::Image(image) => write_image_part(&image.media, out),
         ContentBlock::File(file) => write_file_part(file, is_mistral, out),
         // User messages do not contain these.
         ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => {
@@ -272,22 +272,22 @@ fn write_text_part(text: &str, out: &mut String) {
     fill(r#"{"type":"text","text":"$"}"#, &[text], out);
 }
 
-fn write_image_part(mime_type: &str, data: &str, out: &mut String) {
-    let url = data_url(mime_type, data);
+fn write_image_part(media: &Media, out: &mut String) {
+    let url = data_url(media);
     fill(r#"{"type":"image_url","image_url":{"url":"$"}}"#, &[&url], out);
 }
 
 fn write_file_part(file: &FileBlock, is_mistral: bool, out: &mut String) {
     match form_of(file) {
-        FileForm::Image => return write_image_part(&file.mime_type, &file.data, out),
+        FileForm::Image => return write_image_part(&file.media, out),
         FileForm::Text(text) => return write_text_part(&text, out),
         FileForm::Other => {}
     }
-    let format = match file.mime_type.as_str() {
+    let format = match file.media.mime_type() {
         "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
         "audio/mpeg" | "audio/mp3" => "mp3",
         _ => {
-            let (name, url) = (file.name.as_deref().unwrap_or("file"), data_url(&file.mime_type, &file.data));
+            let (name, url) = (file.name.as_deref().unwrap_or("file"), data_url(&file.media));
             let template = if is_mistral {
                 r#"{"type":"document_url","document_name":"$","document_url":"$"}"#
             } else {
@@ -296,7 +296,8 @@ fn write_file_part(file: &FileBlock, is_mistral: bool, out: &mut String) {
             return fill(template, &[name, &url], out);
         }
     };
-    fill(r#"{"type":"input_audio","input_audio":{"data":"$","format":"$"}}"#, &[&file.data, format], out);
+    let (MediaSource::Data(sound) | MediaSource::Url(sound)) = file.media.source();
+    fill(r#"{"type":"input_audio","input_audio":{"data":"$","format":"$"}}"#, &[sound, format], out);
 }
 
 fn thinking_of(message: &AssistantMessage) -> String {

@@ -11,8 +11,8 @@ use crate::wires::encoding::files::{FileForm, data_url, form_of, result_parts};
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
-    AssistantMessage, ContentBlock, FileBlock, LlmMessage, ThinkingBlock, ToolCallBlock, ToolResultMessage,
-    UserMessage, is_address,
+    AssistantMessage, ContentBlock, FileBlock, LlmMessage, Media, MediaSource, ThinkingBlock, ToolCallBlock,
+    ToolResultMessage, UserMessage,
 };
 
 use super::signatures::parts;
@@ -74,7 +74,7 @@ fn write_user(message: &UserMessage, out: &mut String) {
         parts.put(",");
         match block {
             ContentBlock::Text(block) => write_input_text(&block.text, &mut parts),
-            ContentBlock::Image(image) => write_image(&image.mime_type, &image.data, &mut parts),
+            ContentBlock::Image(image) => write_image(&image.media, &mut parts),
             ContentBlock::File(file) => write_file(file, &mut parts),
             // User messages do not contain these.
             ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Raw(_) => _ = parts.pop(),
@@ -153,7 +153,7 @@ fn write_result(message: &ToolResultMessage, carried: &mut Carried, out: &mut St
         for block in media {
             list.put(",");
             match block {
-                ContentBlock::Image(image) => write_image(&image.mime_type, &image.data, &mut list),
+                ContentBlock::Image(image) => write_image(&image.media, &mut list),
                 ContentBlock::File(file) => write_file(file, &mut list),
                 _ => {}
             }
@@ -172,21 +172,21 @@ fn write_part(kind: &str, text: &str, out: &mut String) {
     fill(r#"{"type":"$","text":"$"}"#, &[kind, text], out);
 }
 
-fn write_image(mime_type: &str, data: &str, out: &mut String) {
-    let url = data_url(mime_type, data);
+fn write_image(media: &Media, out: &mut String) {
+    let url = data_url(media);
     fill(r#"{"type":"input_image","image_url":"$","detail":"auto"}"#, &[&url], out);
 }
 
 fn write_file(file: &FileBlock, out: &mut String) {
     match form_of(file) {
-        FileForm::Image => return write_image(&file.mime_type, &file.data, out),
+        FileForm::Image => return write_image(&file.media, out),
         FileForm::Text(text) => return write_input_text(&text, out),
         FileForm::Other => {}
     }
-    if is_address(&file.data) {
-        return fill(r#"{"type":"input_file","file_url":"$"}"#, &[&file.data], out);
+    if let MediaSource::Url(url) = file.media.source() {
+        return fill(r#"{"type":"input_file","file_url":"$"}"#, &[url], out);
     }
-    let values = [file.name.as_deref().unwrap_or("file"), &data_url(&file.mime_type, &file.data)];
+    let values = [file.name.as_deref().unwrap_or("file"), &data_url(&file.media)];
     fill(r#"{"type":"input_file","filename":"$","file_data":"$"}"#, &values, out);
 }
 

@@ -1,9 +1,9 @@
 //! The blocks that messages are made of.
 
 use std::borrow::Cow;
-use std::rc::Rc;
 
 use super::json::text_field;
+use super::media::{Media, MediaSource};
 use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
 
 /// A block of text.
@@ -51,19 +51,15 @@ impl ToolCallBlock {
 /// An image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageBlock {
-    /// The MIME type, such as `image/png`; may be empty if `data` is an address.
-    pub mime_type: String,
-    /// The content in Base64; or its address, see [`is_address`].
-    pub data: Rc<str>,
+    /// Its content or its address.
+    pub media: Media,
 }
 
 /// A file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileBlock {
-    /// The MIME type, such as `application/pdf`.
-    pub mime_type: String,
-    /// The content in Base64; or its address, see [`is_address`].
-    pub data: Rc<str>,
+    /// Its content or its address.
+    pub media: Media,
     /// The file's name.
     pub name: Option<String>,
 }
@@ -97,19 +93,12 @@ impl ContentBlock {
     /// Whether it is an image or a file that is elsewhere.
     pub(crate) fn is_link(&self) -> bool {
         match self {
-            ContentBlock::Image(ImageBlock { data, .. }) | ContentBlock::File(FileBlock { data, .. }) => {
-                is_address(data)
+            ContentBlock::Image(ImageBlock { media }) | ContentBlock::File(FileBlock { media, .. }) => {
+                matches!(media.source(), MediaSource::Url(_))
             }
             _ => false,
         }
     }
-}
-
-/// Whether the `data` of an image or a file is an address, `https://…` or `http://…`, and not Base64, which has no
-/// colon.
-#[inline(never)]
-pub fn is_address(data: &str) -> bool {
-    data.starts_with("https://") || data.starts_with("http://")
 }
 
 /// Returns all text of the blocks, concatenated.
@@ -147,34 +136,14 @@ impl ToJson for ContentBlock {
                 }
             }
             ContentBlock::ToolCall(call) => write_call(call, &mut object),
-            ContentBlock::Image(image) => write_media("image", &image.mime_type, &image.data, &mut object),
+            ContentBlock::Image(image) => image.media.write("image", &mut object),
             ContentBlock::File(file) => {
-                write_media("file", &file.mime_type, &file.data, &mut object);
+                file.media.write("file", &mut object);
                 object.optional("name", &file.name);
             }
             ContentBlock::Raw(data) => drop(object.fill(r#""type":"raw","data":#"#, &[data.as_str()])),
         }
         object.end();
-    }
-}
-
-#[inline(never)]
-fn write_media(kind: &str, mime_type: &str, data: &str, object: &mut ObjectWriter<'_>) {
-    object.fill(r#""type":"$""#, &[kind]);
-    let is_link = is_address(data);
-    // Of an image that is elsewhere, the type need not be known.
-    if !is_link || !mime_type.is_empty() {
-        object.fill(r#""mimeType":"$""#, &[mime_type]);
-    }
-    object.fill(r#""$":"$""#, &[if is_link { "url" } else { "data" }, data]);
-}
-
-/// Reads the type and the content of an image or a file; of one that is elsewhere, the type need not be known.
-#[inline(never)]
-fn read_media(value: &Value) -> Result<(String, Rc<str>), String> {
-    match value.text_at("url") {
-        Some(url) if is_address(url) => Ok((value.owned_at("mimeType").unwrap_or_default(), url.into())),
-        _ => Ok((text_field(value, "mimeType")?, text_field(value, "data")?.into())),
     }
 }
 
@@ -218,13 +187,9 @@ impl FromJson for ContentBlock {
                 redacted: value.flag_at("redacted").unwrap_or(false),
             }),
             Some("tool_call") => ContentBlock::ToolCall(ToolCallBlock::from_json(value)?),
-            Some("image") => {
-                let (mime_type, data) = read_media(value)?;
-                ContentBlock::Image(ImageBlock { mime_type, data })
-            }
+            Some("image") => ContentBlock::Image(ImageBlock { media: Media::read(value)? }),
             Some("file") => {
-                let (mime_type, data) = read_media(value)?;
-                ContentBlock::File(FileBlock { mime_type, data, name: optional("name") })
+                ContentBlock::File(FileBlock { media: Media::read(value)?, name: optional("name") })
             }
             Some("raw") => ContentBlock::Raw(value.get("data").unwrap_or(&Value::Null).to_raw()),
             Some(other) => return Err(["unknown block type `", other, "`"].concat()),

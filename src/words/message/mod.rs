@@ -2,6 +2,7 @@
 
 mod blocks;
 mod json;
+mod media;
 mod reasons;
 mod roles;
 mod usage;
@@ -9,9 +10,8 @@ mod usage;
 use std::rc::Rc;
 
 pub(crate) use blocks::text_in;
-pub use blocks::{
-    ContentBlock, FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, is_address, text_of,
-};
+pub use blocks::{ContentBlock, FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, text_of};
+pub use media::{Media, MediaSource};
 pub use reasons::{MessageStopReason, ToolResultCause};
 pub use roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage};
 pub use usage::Usage;

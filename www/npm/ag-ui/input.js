@@ -2,7 +2,7 @@
 // Reads what an AG-UI client posts: the new messages, its answers to interrupts, the results of its own tools, the
 // conversation so far.
 
-import { checkNames, kindOf, misuse, noUsage } from "../shared.js";
+import { checkNames, isBase64, kindOf, MIME_TYPE, misuse, noUsage } from "../shared.js";
 
 /** @import { AgentMessage, Answer, AssistantMessage, ToolDecision, ToolDefinition, ToolResultMessage, UserMessage } from "../index.js" */
 /** @import { AGUIInput, AGUIInputOptions, AGUITool } from "../ag-ui.js" */
@@ -122,10 +122,12 @@ function userBlock(part) {
   // Before 1.0 everything but texts was `binary`, with its members in the part itself.
   const given = type === "binary" ? { type: data === undefined ? "url" : "data", value: data, mimeType } : (source ?? {});
   if (given.type !== "data" || typeof given.value !== "string") throw misuse(`a part of kind \`${wordOf(type)}\` must come with its data in base64; files elsewhere are not fetched`);
-  const kind = wordOf(given.mimeType);
+  const { mimeType: kind = "application/octet-stream" } = given;
+  if (!MIME_TYPE.test(kind)) throw misuse(`a part of kind \`${wordOf(type)}\` needs a \`mimeType\` such as image/png, got ${typeof kind === "string" ? JSON.stringify(kind.slice(0, 60)) : kindOf(kind)}`);
+  if (!isBase64(given.value)) throw misuse(`the data of a part of kind \`${wordOf(type)}\` is not base64`);
   const name = filename ?? metadata?.filename;
   if (kind.startsWith("image/")) return [{ type: "image", mimeType: kind, data: given.value }];
-  return [{ type: "file", mimeType: kind || "application/octet-stream", data: given.value, ...(typeof name === "string" && { name }) }];
+  return [{ type: "file", mimeType: kind, data: given.value, ...(typeof name === "string" && { name }) }];
 }
 
 /** @param {Posted[]} messages @returns {AgentMessage[]} */

@@ -1,7 +1,7 @@
 // @ts-check
 // Reads checkpoints.
 
-import { isSealed, kindOf, misuse, noUsage, textOf } from "../shared.js";
+import { isBase64, isSealed, kindOf, MIME_TYPE, misuse, noUsage, textOf } from "../shared.js";
 import { defaultStopReason, FOREIGN, FORMAT, KEPT, NAMES, STATE_VERSION, uuidOf } from "./format.js";
 
 /** @import { AgentMessage } from "../index.js" */
@@ -204,7 +204,8 @@ function blockOf({ type, ...rest }) {
     return [block, rest];
   }
   const [, mimeType, data] = /^data:(.*?);base64,(.*)$/s.exec(rest.url ?? "") ?? [];
-  if (mimeType !== undefined) {
+  // What is not content that the engine takes stays a mention, and comes back as it was.
+  if (mimeType !== undefined && MIME_TYPE.test(mimeType) && isBase64(data)) {
     const { url, ...extra } = rest;
     return [{ type: "image", mimeType, data }, extra];
   }

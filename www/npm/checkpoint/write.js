@@ -78,7 +78,7 @@ function partOf({ ...rest }, at, kept) {
     // A history written by the host may lack them.
     if (type === "tool_call") part.arguments ??= {};
     delete rest.type;
-  } else if (type === "image" && rest.data !== undefined && !rest.mimeType.includes(BASE64)) {
+  } else if (type === "image" && rest.data !== undefined) {
     part.url = `data:${rest.mimeType}${BASE64}${rest.data}`;
     for (const key of ["type", "mimeType", "data"]) delete rest[key];
   }

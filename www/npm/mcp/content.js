@@ -2,6 +2,8 @@
 // Converts an MCP result to a tool result: what a model can be shown becomes blocks, and everything stays in
 // `details`.
 
+import { isBase64, MIME_TYPE } from "../shared.js";
+
 /** @param {any} answer @returns {any} */
 export function resultOf(answer) {
   // The result format of servers before 2025.
@@ -24,7 +26,7 @@ export function blockOf(block) {
     case "text":
       return text(block.text);
     case "image":
-      return { type: "image", mimeType: block.mimeType, data: block.data };
+      return imageOf(block.mimeType, block.data) ?? text(`[image, ${block.mimeType}, ${sizeOf(block.data)}]`);
     case "audio":
       return text(`[audio, ${block.mimeType}, ${sizeOf(block.data)}]`);
     case "resource_link":
@@ -32,19 +34,21 @@ export function blockOf(block) {
     case "resource": {
       const { uri, mimeType, text: words, blob } = block.resource;
       if (words !== undefined) return text(`[${uri}]\n${words}`);
-      if (mimeType?.startsWith("image/")) return { type: "image", mimeType, data: blob };
-      return text(`[${[uri, mimeType, sizeOf(blob)].filter(Boolean).join(", ")}]`);
+      return (mimeType?.startsWith("image/") && imageOf(mimeType, blob)) || text(`[${[uri, mimeType, sizeOf(blob)].filter(Boolean).join(", ")}]`);
     }
     default:
       return text(JSON.stringify(block));
   }
 }
 
+/** An image, unless its type or its content is none. @param {any} mimeType @param {any} data */
+const imageOf = (mimeType, data) => (MIME_TYPE.test(mimeType) && isBase64(data) ? { type: "image", mimeType, data } : undefined);
+
 /** @param {string} given */
 const text = (given) => ({ type: "text", text: given });
 
-/** The size of base64 data. @param {string} data */
-const sizeOf = (data) => `${Math.floor((data.replace(/=+$/, "").length * 3) / 4)} bytes`;
+/** The size of base64 data. @param {unknown} data */
+const sizeOf = (data) => `${Math.floor((String(data ?? "").replace(/=+$/, "").length * 3) / 4)} bytes`;
 
 /** @typedef {{ progress: number, total?: number, message?: string }} Progress */
 

@@ -3,6 +3,7 @@
 
 import { misuse } from "../errors/errors.js";
 import { kindOf } from "../errors/names.js";
+import { isBase64, MIME_TYPE } from "./media.js";
 import { emptyList } from "../v8.js";
 
 /** @import { AgentMessage, CustomMessage, UserMessage } from "../index.js" */
@@ -91,7 +92,8 @@ function checkBlock(block, where, types) {
     if (typeof block[key] !== "string") throw misuse(`${where}: a block of type ${type} needs a text \`${key}\`, got ${kindOf(block[key])}`);
   }
   if (isLink && (PLAIN.test(url) || !/^https?:/.test(url))) throw misuse(`${where}: the \`url\` of a block must begin with https:// (http:// only on this machine), got ${JSON.stringify(url.slice(0, 60))}; base64 goes into \`data\``);
-  const isMisplaced = isLink ? data !== undefined : block.mimeType && /^(data|https?):/.test(data);
+  if (hasContent && block.mimeType !== undefined && !MIME_TYPE.test(block.mimeType)) throw misuse(`${where}: the \`mimeType\` of a block must be a type such as image/png, got ${JSON.stringify(String(block.mimeType).slice(0, 60))}`);
+  const isMisplaced = hasContent && (isLink ? data !== undefined : !isBase64(data));
   if (isMisplaced) throw misuse(`${where}: \`data\` is base64 alone; an address that begins with https:// goes into \`url\``);
   return block;
 }

@@ -2,7 +2,7 @@
 // Reads what the AI SDK's useChat posts back: the new message, the approval decisions,
 // the conversation so far.
 
-import { checkNames, kindOf, misuse, noUsage } from "../shared.js";
+import { checkNames, isBase64, kindOf, MIME_TYPE, misuse, noUsage } from "../shared.js";
 
 /** @import { AgentMessage, AssistantMessage, FileBlock, ImageBlock, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
 /** @typedef {AssistantMessage["content"][number]} AnswerBlock */
@@ -54,12 +54,15 @@ function userMessage({ parts }) {
 function userBlock({ type, text, url, mediaType, filename }) {
   if (type === "text") return [{ type: "text", text }];
   if (type !== "file") return [];
-  const isImage = String(mediaType).startsWith("image/");
+  // `toUIMessages` says `image/*` of an image at an address whose type nobody has told.
+  const isUntyped = mediaType === "image/*" && !url?.startsWith("data:");
+  if (!isUntyped && !MIME_TYPE.test(mediaType)) throw misuse(`a file needs a \`mediaType\` such as image/png, got ${typeof mediaType === "string" ? JSON.stringify(mediaType.slice(0, 60)) : kindOf(mediaType)}`);
+  const isImage = mediaType.startsWith("image/");
   const [, data] = /^data:[^,]*;base64,(.*)$/s.exec(url) ?? [];
   // What a client posts makes this server fetch nothing that is not encrypted, so nothing on its own machine.
-  if (data === undefined && !/^https:\/\/[^/]/.test(url)) throw misuse("a file must come as a data: address in base64, or be at an address that begins with https://");
+  if (data === undefined ? !/^https:\/\/[^/]/.test(url) : !isBase64(data)) throw misuse("a file must come as a data: address in base64, or be at an address that begins with https://");
   const content = data === undefined ? { url } : { data };
-  if (isImage) return [/** @type {ImageBlock} */ ({ type: "image", mimeType: mediaType, ...content })];
+  if (isImage) return [/** @type {ImageBlock} */ ({ type: "image", ...(!isUntyped && { mimeType: mediaType }), ...content })];
   return [/** @type {FileBlock} */ ({ type: "file", mimeType: mediaType, ...content, ...(filename && { name: filename }) })];
 }
 
@@ -133,5 +136,6 @@ const areBlocks = (output) => Array.isArray(output) && output.some(isMedia) && o
 /** What a client posts makes this server fetch nothing that is not encrypted. @param {any} block */
 const isMedia = (block) => {
   const { type, mimeType, data, url } = Object(block);
-  return (type === "image" || (type === "file" && typeof mimeType === "string")) && (data === undefined ? /^https:\/\/[^/]/.test(url) : typeof data === "string" && typeof mimeType === "string");
+  if (type !== "image" && type !== "file") return false;
+  return data === undefined ? /^https:\/\/[^/]/.test(url) && (MIME_TYPE.test(mimeType) || (type === "image" && mimeType === undefined)) : isBase64(data) && MIME_TYPE.test(mimeType);
 };

@@ -1,6 +1,8 @@
 // @ts-check
 // Executes tools of the AI SDK.
 
+import { isBase64, MIME_TYPE } from "../core.js";
+
 /**
  * Executes a call as the SDK does.
  * @param {any} tool @param {any} input @param {any} context
@@ -32,7 +34,7 @@ function toToolResult({ type, value, reason }) {
 /** @param {any} part */
 function blockOf(part) {
   const data = part.data?.data ?? part.data;
-  if (typeof data === "string" && part.mediaType?.startsWith("image")) return { type: "image", mimeType: part.mediaType, data };
+  if (part.mediaType?.startsWith("image/") && MIME_TYPE.test(part.mediaType) && isBase64(data)) return { type: "image", mimeType: part.mediaType, data };
   return textBlock(part.text ?? part);
 }
 

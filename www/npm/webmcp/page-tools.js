@@ -2,7 +2,7 @@
 // The tools that a page and its frames registered, as tools of an agent.
 
 import { tool as checked } from "../core.js";
-import { complain, kindOf, misuse, textOf } from "../shared.js";
+import { complain, isBase64, kindOf, MIME_TYPE, misuse, textOf } from "../shared.js";
 import { ToolList } from "../mcp/tool-list.js";
 import { exposed, fromPages, modelContext } from "./context.js";
 
@@ -211,7 +211,7 @@ function blocksOf(text) {
   if (!text.startsWith("{")) return;
   try {
     const { content } = JSON.parse(text);
-    const isShown = (/** @type {any} */ block) => (block?.type === "text" && typeof block.text === "string") || (block?.type === "image" && typeof block.data === "string" && typeof block.mimeType === "string");
+    const isShown = (/** @type {any} */ block) => (block?.type === "text" && typeof block.text === "string") || (block?.type === "image" && isBase64(block.data) && MIME_TYPE.test(block.mimeType));
     if (Array.isArray(content) && content.length > 0 && content.every(isShown)) return content.map(({ type, text: words, data, mimeType }) => (type === "text" ? { type, text: words } : { type, mimeType, data }));
   } catch {
     // It only began like JSON.

@@ -10,7 +10,7 @@ use crate::data::json::{FromJson, Map, RawJson, ToJson, Value};
 use crate::data::text;
 use crate::rules::checkpoint::{OWN_STATE, check_message};
 use crate::words::message::{
-    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, ToolResultMessage, UserMessage,
+    AgentMessage, AssistantMessage, ContentBlock, CustomMessage, Media, ToolResultMessage, UserMessage,
 };
 
 pub(super) fn read(
@@ -167,7 +167,9 @@ fn block_of(part: Value) -> (Value, Value) {
         return (block.into(), rest.into());
     }
     let url = rest.get("url").and_then(Value::as_str).unwrap_or_default();
-    if let Some((mime, data)) = url.strip_prefix("data:").and_then(|url| text::split_once(url, BASE64)) {
+    let content = url.strip_prefix("data:").and_then(|url| text::split_once(url, BASE64));
+    // What is not content that the engine takes stays a mention, and comes back as it was.
+    if let Some((mime, data)) = content.filter(|(mime, data)| Media::data(*mime, *data).is_ok()) {
         let [mime, data] = [mime, data].map(Value::from);
         rest.remove("url");
         return (

@@ -6,7 +6,6 @@ use super::{
     BASE64, FOREIGN_KIND, NAMES, default_stop_reason, from_stakai, is_plain_text, merge, object, spaced,
 };
 use crate::data::json::{Map, RawJson, ToJson, Value};
-use crate::data::text;
 use crate::rules::checkpoint::OWN_STATE;
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, CustomMessage};
 
@@ -133,7 +132,7 @@ fn part_of(at: usize, block: Value, kept: &mut Vec<Value>) -> Option<Value> {
 
 fn data_url(block: &Map) -> Option<String> {
     let [kind, mime, data] = ["type", "mimeType", "data"].map(|key| block.get(key).and_then(Value::as_str));
-    let mime = mime.filter(|mime| kind == Some("image") && !text::contains(mime, BASE64))?;
+    let mime = mime.filter(|_| kind == Some("image"))?;
     Some(["data:", mime, BASE64, data?].concat())
 }
 
