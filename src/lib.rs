@@ -202,8 +202,8 @@ mod words;
 pub use data::json;
 pub use host::{cancel, config, isolate, ports, state, tool};
 pub use rules::{
-    answer, approval, budget, call_ids, checkpoint, context, overflow, policy, retry, secrets, stream,
-    stream_parts,
+    answer, approval, authority, budget, call_ids, checkpoint, context, overflow, policy, retry, secrets,
+    stream, stream_parts,
 };
 #[cfg(feature = "jsonschema")]
 pub use stock::schema;

@@ -4,6 +4,8 @@ use crate::host::config::EarlyDecisions;
 use crate::machine::AgentCommand;
 use crate::rules::answer::Answer;
 use crate::rules::approval::ToolDecision;
+use crate::rules::authority::{Act, Origin};
+use crate::words::question::QuestionKind;
 
 use super::Agent;
 use super::checkpoint::Resume;
@@ -15,6 +17,40 @@ impl Agent {
     /// [`CommandRefused`]: crate::event::AgentEvent::CommandRefused
     pub fn resolve(&self, id: &str, answer: impl Into<Answer>) -> bool {
         self.resolve_all(vec![(id.to_owned(), answer.into())])
+    }
+
+    /// Answers a question in the name of whoever asks: what a client may say is decided by the table in
+    /// [`authority`](crate::authority). A question that the agent's approver is deciding is no client's.
+    ///
+    /// # Errors
+    ///
+    /// If it is a client that may not do this; nothing happens. Otherwise as [`Agent::resolve`].
+    pub fn resolve_from(
+        &self,
+        origin: Origin<'_>,
+        id: &str,
+        answer: impl Into<Answer>,
+    ) -> Result<bool, String> {
+        let answer = answer.into();
+        if self.is_approvers(id) {
+            origin.may(Act::Approver)?;
+        }
+        if let Some(act) = Act::of(&answer) {
+            origin.may(act)?;
+        }
+        Ok(self.resolve(id, answer))
+    }
+
+    /// Whether the agent's approver decides about a question. Those of agents inside stand in the list only if they are for
+    /// people.
+    fn is_approvers(&self, id: &str) -> bool {
+        let published = self.published();
+        let published = published.borrow();
+        let mut questions = published.questions.iter();
+        self.0.config.borrow().rules.has_approver
+            && questions.any(|question| {
+                question.id == id && question.kind == QuestionKind::Tool && question.path.is_empty()
+            })
     }
 
     /// Answers the open question about a tool call, as [`Agent::resolve`] does: one of this agent, or else the only one about

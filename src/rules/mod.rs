@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod approval;
+pub mod authority;
 pub mod budget;
 pub mod call_ids;
 pub mod checkpoint;

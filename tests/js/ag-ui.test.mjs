@@ -418,16 +418,16 @@ test("fromAGUI: what is no input is refused; yes is only yes; files must come wi
   misused(() => input({ resume: [{}] }), /resume\[0\] names no interrupt/);
   misused(() => input({ tools: [{}] }), /tools\[0\] has no name/);
   misused(() => input({ messages: [{ role: "user", content: [{ type: "image", source: { type: "url", value: "http://x" } }] }] }), /must come with its data/);
-  const decided = (/** @type {any} */ entry) => input({ resume: [{ interruptId: "q", ...entry }] }).decisions["q"];
+  const decided = (/** @type {any} */ entry, /** @type {any} */ options) => fromAGUI({ threadId: "t", runId: "r", messages: [], resume: [{ interruptId: "q", ...entry }] }, options).decisions["q"];
   assert.equal(decided({ status: "resolved", payload: { approved: true } }), "approve");
   assert.equal(decided({ status: "resolved", payload: true }), "approve");
-  assert.deepEqual(decided({ status: "resolved", payload: { approved: true, arguments: { n: 1 } } }), { action: "approve", arguments: { n: 1 } });
+  assert.deepEqual(decided({ status: "resolved", payload: { approved: true, arguments: { n: 1 } } }, { answers: ["tool", "arguments"] }), { action: "approve", arguments: { n: 1 } });
   for (const no of [{ status: "cancelled", payload: { approved: true } }, { status: "resolved" }, { status: "resolved", payload: { approved: "true" } }, { status: "resolved", payload: "yes" }, {}]) {
     assert.deepEqual(decided(no), { action: "reject" });
   }
   assert.deepEqual(decided({ status: "resolved", payload: { approved: false, reason: "too much" } }), { action: "reject", reason: "too much" });
   // What is no decision about a call is an answer of its own, for the questions that want it.
-  const answered = (/** @type {any} */ entry) => input({ resume: [{ interruptId: "q", ...entry }] });
+  const answered = (/** @type {any} */ entry) => fromAGUI({ threadId: "t", runId: "r", messages: [], resume: [{ interruptId: "q", ...entry }] }, { answers: ["elicitation", "budget"] });
   assert.deepEqual(answered({ status: "resolved", payload: { raise: { usd: 1 } } }).answers, { q: { raise: { usd: 1 } } });
   assert.deepEqual(answered({ status: "resolved", payload: { content: null } }).answers, { q: { action: "accept", content: null } });
   assert.deepEqual(answered({ status: "resolved", payload: { content: 1 } }).decisions, {});

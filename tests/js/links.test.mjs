@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
-import { Agent, anthropic, gemini, misused, openai, openaiCompatible, openaiResponses, testTool } from "./kit.mjs";
+import { Agent, anthropic, gemini, imageAt, misused, openai, openaiCompatible, openaiResponses, testTool } from "./kit.mjs";
 
 const PNG = Buffer.from("\x89PNG\r\n\x1a\n1234", "latin1");
 /** What stands at each path of the server on this machine. @type {Record<string, (response: import("node:http").ServerResponse) => void>} */
@@ -108,7 +108,7 @@ test("an image that a tool has shown is fetched too", async () => {
   const sent = [];
   const answers = [{ tool_calls: [{ index: 0, id: "c1", function: { name: "draw", arguments: "{}" } }] }, { content: "done" }];
   const fetch = async (/** @type {any} */ _, /** @type {any} */ init) => (sent.push(JSON.parse(new TextDecoder().decode(init.body))), new Response(`data: ${JSON.stringify({ choices: [{ delta: answers.shift(), finish_reason: "stop" }] })}\n\ndata: [DONE]\n\n`));
-  const draw = testTool("draw", () => ({ content: [{ type: "image", url: `${here}/cat.png` }] }));
+  const draw = testTool("draw", () => ({ content: [imageAt(`${here}/cat.png`)] }));
   const { text } = await new Agent({ model: ollama("m", { fetch }), tools: [draw] }).prompt("Draw");
   assert.equal(text, "done");
   assert.equal(sent[1].messages.at(-1).content.at(-1).image_url.url, dataUrl);

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, agentLoop, call, custom, readRun, scripted, testTool, textOf } from "./kit.mjs";
+import { Agent, agentLoop, call, custom, readRun, scripted, testTool, textOf, transferTo } from "./kit.mjs";
 
 /** The results of the first turn, as `text` or `error: text`. @param {any} outcome */
 const results = (outcome) => outcome.all("turn_end")[0].toolResults.map((/** @type {any} */ result) => (result.isError ? `error: ${textOf(result)}` : textOf(result)));
@@ -183,15 +183,16 @@ test("a transformer is told how much of the conversation is cached", async () =>
 
 test("a tool hands the conversation over; one back to where it came from is refused; a value with such a member is a value", async () => {
   const to = (/** @type {any} */ value) => [testTool("hand", () => value)];
-  const over = await readRun(new Agent({ model: scripted([call("hand")]), tools: to({ transfer: { to: "bob", reason: "knows more" } }) }).prompt("Go"));
+  const over = await readRun(new Agent({ model: scripted([call("hand")]), tools: to(transferTo("bob", { reason: "knows more" })) }).prompt("Go"));
   assert.equal(over.result.stopReason, "transfer");
   assert.deepEqual(over.all("transfer_initiated").map(({ to, reason }) => [to, reason]), [["bob", "knows more"]]);
-  const back = await readRun(new Agent({ model: scripted([call("hand"), "stayed"]), tools: to({ transfer: { to: "bob" } }), transfer: { agentName: "me", chain: ["bob"] } }).prompt("Go"));
+  const back = await readRun(new Agent({ model: scripted([call("hand"), "stayed"]), tools: to(transferTo("bob")), transfer: { agentName: "me", chain: ["bob"] } }).prompt("Go"));
   assert.equal(back.result.text, "stayed");
   assert.match(results(back)[0], /^error: .*bob/);
-  const value = { transfer: { to: "bob", amount: 5 } };
-  const bank = await readRun(new Agent({ model: scripted([call("hand"), "paid"]), tools: to(value) }).prompt("Go"));
-  assert.deepEqual(JSON.parse(results(bank)[0]), value);
+  for (const value of [{ transfer: { to: "bob", amount: 5 } }, { transfer: { to: "bob" } }, JSON.parse(JSON.stringify(transferTo("bob")))]) {
+    const bank = await readRun(new Agent({ model: scripted([call("hand"), "paid"]), tools: to(value) }).prompt("Go"));
+    assert.deepEqual(JSON.parse(results(bank)[0]), value);
+  }
 });
 
 test("a run knows the whole conversation, also what a transformer left of it", async () => {

@@ -229,7 +229,8 @@ test("what useChat posts is read: words, pictures, files, a whole conversation",
   // From a form, for example, whose values are texts.
   const word = fromUIMessages([{ role: "assistant", parts: [{ type: "tool-go", toolCallId: "c", state: "approval-responded", approval: { id: "c", approved: /** @type {any} */ ("false") } }] }]);
   assert.deepEqual(word.decisions, { c: { action: "reject" } });
-  assert.deepEqual(fromUIMessages([{ role: "user", parts: [{ type: "file", url: "data:;base64,AA" }] }]).prompt?.content[0]?.type, "file");
+  for (const mediaType of [undefined, "", "image", "image/*", "a b/c", "text/html,<b>", 5]) misused(() => fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType, url: "data:;base64,AA" }] }]), /a file needs a `mediaType` such as image\/png, got /);
+  misused(() => fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType: "image/png", url: "data:image/png;base64,https://x" }] }]), /must come as a data: address in base64/);
   const linked = fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType: "image/png", url: "https://x.example/a.png" }, { type: "file", mediaType: "application/pdf", filename: "a.pdf", url: "https://x.example/a.pdf" }] }]);
   assert.deepEqual(linked.prompt?.content, [{ type: "image", mimeType: "image/png", url: "https://x.example/a.png" }, { type: "file", mimeType: "application/pdf", url: "https://x.example/a.pdf", name: "a.pdf" }]);
   for (const url of ["http://x.example/a.png", "http://localhost/a.png", "file:///etc/passwd", "blob:x", undefined]) {

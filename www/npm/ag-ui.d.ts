@@ -33,13 +33,15 @@ export function fromAGUI(input: unknown, options?: AGUIInputOptions): AGUIInput;
 
 /**
  * Options of `fromAGUI`. `agent`: the agent of the thread, or what gives it. What a client posts as the result of a tool counts only if
- * this agent waits for it, and only for tools that `frontendTools` made: no client answers for a tool of yours.
+ * this agent waits for it, and only for tools that `frontendTools` made: no client answers for a tool of yours. `answers`: what clients
+ * may answer, `["tool", "elicitation"]` by default; `"arguments"` lets them approve a call with other arguments, `"budget"` raise a
+ * budget. What they may not is in `refused`, by the id of the question, with the reason; the question stays open.
  *
  * @example
  * const input = fromAGUI(await request.json(), { agent });
  * agent.resolveTools(input.decisions);
  */
-export interface AGUIInputOptions { agent?: Pick<Agent, "tools" | "pendingApprovals"> | ((threadId: string) => Pick<Agent, "tools" | "pendingApprovals"> | undefined) | undefined }
+export interface AGUIInputOptions { answers?: readonly ("tool" | "elicitation" | "arguments" | "budget")[] | undefined; agent?: Pick<Agent, "tools" | "pendingApprovals"> | ((threadId: string) => Pick<Agent, "tools" | "pendingApprovals"> | undefined) | undefined }
 
 /**
  * The tools that the client runs, as tools of the agent. A call waits, as if for a person; its result is among the `decisions` of a
@@ -93,6 +95,8 @@ export interface AGUIInput {
   prompt?: UserMessage[];
   decisions: { [id: string]: ToolDecision };
   answers: { [id: string]: Answer };
+  /** Answers that the client may not give, with the reason; their questions stay open. */
+  refused?: { [id: string]: string };
   messages: AgentMessage[];
   tools: AGUITool[];
   state: JsonValue;

@@ -9,4 +9,5 @@ export { custom } from "./models/custom.js";
 export { scripted } from "./models/scripted.js";
 export { anthropic, gemini, openai, openaiCompatible, openaiResponses } from "./models/wires.js";
 export { subagent } from "./tools/subagent.js";
+export { fileAt, imageAt, transferTo } from "./tools/made.js";
 export { CANCELLED, tool } from "./tools/tool.js";

@@ -71,10 +71,11 @@ export interface AgentHandlerOptions {
    */
   runOptions?: ("metadata" | "streamOptions" | "activeTools" | "systemPrompt" | "budget")[];
   /**
-   * The kinds of questions that clients may answer with more than a no. Default: `tool` and `elicitation`; with `budget` they may
-   * raise budgets.
+   * What clients may answer besides a no. Default: `tool` and `elicitation`. With `arguments` they may approve a call with other
+   * arguments, with `result` give a result in place of it, with `budget` raise budgets. Calls that `approveTool` decides about are
+   * not shown to clients, and no option lets them answer.
    */
-  answers?: ("tool" | "budget" | "elicitation")[];
+  answers?: ("tool" | "elicitation" | "arguments" | "result" | "budget")[];
   /** Each may be `Infinity`. */
   limits?: {
     /** How many bytes one command may have. Default 1,000,000. */
@@ -163,7 +164,8 @@ export function durableObjectEvents(
 
 /**
  * Reads what `useChat` posts: the new message, or the decisions about the approval requests of the last one, and the
- * conversation before it, for an agent that is created for each request. Files must be `data:` URLs. Signatures that
+ * conversation before it, for an agent that is created for each request. Files are `data:` URLs with a type, or at public
+ * addresses that begin with `https://`. Signatures that
  * `toUIMessages` of turnwheel/ai-sdk has kept are read; blocks that only a provider understands only with `trusted: true`: a
  * stranger who posts them could say anything with them, a system prompt too.
  *

@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Agent, call, clock, custom, deferred, openai, scripted, subagent, testTool } from "../kit.mjs";
+import { Agent, call, clock, custom, deferred, openai, scripted, subagent, testTool, transferTo } from "../kit.mjs";
 
 /** What must not be touched. @param {any} target */
 const revoked = (target) => {
@@ -100,7 +100,7 @@ const PLACES = {
   "a part of a tool's result": (act) => ({ model: twice(), tools: [testTool("pay", () => ({ content: [act()] }))] }),
   "details of a tool's result": (act) => ({ model: twice(), tools: [testTool("pay", () => ({ content: [{ type: "text", text: "x" }], details: act() }))] }),
   "text of a tool's result": (act) => ({ model: twice(), tools: [testTool("pay", () => ({ content: [{ type: "text", text: act() }] }))] }),
-  "transfer of a tool's result": (act) => ({ model: twice(), tools: [testTool("pay", () => ({ transfer: { to: act() } }))] }),
+  "transfer of a tool's result": (act) => ({ model: twice(), tools: [testTool("pay", () => transferTo(act()))] }),
   "a tool's update": (act) => ({ model: twice(), tools: [testTool("pay", (/** @type {any} */ _, /** @type {any} */ { update }) => (update(act()), "paid"))] }),
   "a tool's state": (act) => ({ model: twice(), tools: [testTool("pay", (/** @type {any} */ _, /** @type {any} */ { state }) => (state.set("k", act()), state.set(act(), 1), "paid"))] }),
   "a tool's schema": (act) => ({ model: twice(), tools: [testTool("pay", () => "paid", { parameters: { "~standard": { version: 1, vendor: "x", validate: () => act(), jsonSchema: { input: () => ({ type: "object" }) } } } })] }),

@@ -71,7 +71,7 @@ function endings({ Agent, scripted, subagent }) {
     "max turns": (observed) => observed(new Agent({ model: scripted([calls("look")]), tools: [look(() => "seen")], maxTurns: 1 })).prompt("Go"),
     "a policy": (observed) => observed(new Agent({ model: scripted(["Hi."]), policies: { preTurn: [() => ({ stop: "no" })] } })).prompt("Go"),
     "a hook that fails": (observed) => observed(new Agent({ model: scripted(["Hi."]), hooks: { beforeInference() { throw new Error("no"); } } })).prompt("Go"),
-    "a transfer": (observed) => observed(new Agent({ model: scripted([calls("look")]), tools: [look(() => ({ transfer: { to: "sales" } }))] })).prompt("Go"),
+    "a transfer": (observed) => observed(new Agent({ model: scripted([calls("look")]), tools: [look(() => transferTo("sales"))] })).prompt("Go"),
     "a timeout": (observed) => observed(new Agent({ model: scripted([calls("look"), "Done."]), tools: [look(() => never, { timeoutMs: 1 })] })).prompt("Go"),
     "a sub-agent that is aborted": (observed) => {
       const inner = () => new Agent({ model: scripted([calls("look")]), tools: [look(() => (queueMicrotask(() => agent.abort()), never))] });
@@ -87,7 +87,7 @@ function endings({ Agent, scripted, subagent }) {
  * @param {(name: string, body: () => Promise<void>) => unknown} test @param {any} turnwheel @param {{ observe: any, spansOf: any }} otel @param {Sdk} sdk
  */
 export function observedRuns(test, turnwheel, { observe, spansOf }, sdk) {
-  const { Agent, scripted, subagent, tool } = turnwheel;
+  const { Agent, scripted, subagent, tool, transferTo } = turnwheel;
   const { tracer, meter, api } = sdk;
 
   test("the tree: answers and tools under the run, an agent inside a call under its tool", async () => {

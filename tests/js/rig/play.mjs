@@ -8,7 +8,7 @@ import { kindOf, SLOTS, World } from "./world.mjs";
 
 /**
  * What plays: the package, or a module with these of its names.
- * @typedef {Pick<typeof import("../../../pkg/entry/node.js"), "Agent" | "agentLoop" | "agentLoopContinue" | "custom">} Engine
+ * @typedef {Pick<typeof import("../../../pkg/entry/node.js"), "Agent" | "agentLoop" | "agentLoopContinue" | "custom" | "transferTo">} Engine
  */
 
 /**

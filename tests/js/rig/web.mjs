@@ -30,6 +30,9 @@ function useClock(host) {
 /** A model that the host streams itself. @param {string} id @param {Function} streamFn @param {object} options */
 export const custom = (id, streamFn, options) => ({ ...options, id, streamFn });
 
+/** As the package marks it. @param {string} to */
+export const transferTo = (to) => ({ [Symbol.for("turnwheel.made")]: true, transfer: { to } });
+
 export class Agent {
   #player;
   #runs = 0;

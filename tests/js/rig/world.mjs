@@ -165,7 +165,7 @@ export class World {
       return failed("cancelled");
     }
     if (typeof behavior.panic === "string") throw new Error(behavior.panic);
-    if (typeof behavior.transfer_to === "string") return { transfer: { to: behavior.transfer_to } };
+    if (typeof behavior.transfer_to === "string") return this.engine.transferTo(behavior.transfer_to);
     if (typeof behavior.error === "string") return failed(behavior.error);
     if (behavior.echo) return JSON.stringify(sorted(args));
     return behavior.result ?? "ok";

@@ -2,7 +2,7 @@
 
 import {
   Agent, AgentError, CANCELLED, agentLoop, agentLoopContinue, anthropic, custom, gemini, openai, openaiCompatible,
-  openaiResponses, scripted, subagent, tool,
+  openaiResponses, fileAt, imageAt, scripted, subagent, tool, transferTo,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
   type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Answer, type BudgetKind, type BudgetQuestion, type ElicitationQuestion, type Question, type ToolAnswer, type ToolQuestion, type ToolQuestionInput, type RawBlock,
@@ -144,7 +144,9 @@ tool({ name: "bad", description: "", parameters: zodCity, execute: () => () => 1
 
 const typed = tool<{ a: string }>({ name: "typed", description: "", parameters: { type: "object" }, execute: ({ a }) => a.length });
 const silent: ToolDefinition = { name: "silent", description: "", parameters: {}, execute() {} };
-const over = tool({ name: "over", description: "", parameters: {}, execute: (): Transfer => ({ transfer: { to: "sales", reason: "a sale" } }) });
+const over = tool({ name: "over", description: "", parameters: {}, execute: (): Transfer => transferTo("sales", { reason: "a sale" }) });
+is<ImageBlock>(imageAt("https://a.example/a.png", { mimeType: "image/png" }));
+is<FileBlock>(fileAt("https://a.example/a.pdf", { mimeType: "application/pdf", name: "a.pdf" }));
 const research = subagent({ name: "research", description: "", agent: () => new Agent({ model: models[0]! }) });
 const literalDeep = subagent({ name: "deep", description: "", parameters: { type: "object", properties: { topic: { type: "string" } }, required: ["topic"] }, agent: ({ topic }) => new Agent({ model: models[0]!, systemPrompt: topic }), toPrompt: ({ topic }) => topic });
 is<ToolDefinition<{ topic: string }>>(literalDeep);

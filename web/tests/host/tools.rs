@@ -96,7 +96,10 @@ async fn details_and_a_transfer_arrive() {
         js_tool("t", "() => ({ content: [{ type: 'text', text: '1 file' }], details: { files: ['x'] } })");
     let (events, _) = play(calling([("a", "t", "{}")], vec![details]), "go").await;
     assert_eq!(result_of(&events, "a").details, Some(RawJson::parse(r#"{"files":["x"]}"#).unwrap()));
-    let transfer = js_tool("t", "() => ({ transfer: { to: 'sales', reason: 'a question of money' } })");
+    let made = "[Symbol.for('turnwheel.made')]: true";
+    let transfer =
+        format!("() => ({{ {made}, transfer: {{ to: 'sales', reason: 'a question of money' }} }})");
+    let transfer = js_tool("t", &transfer);
     let (_, result) = play(calling([("a", "t", "{}")], vec![transfer]), "go").await;
     assert_eq!(result.stop_reason, RunStopReason::Transfer);
     let stop = js_tool("t", "() => Symbol.for('turnwheel.cancelled')");

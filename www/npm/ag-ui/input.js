@@ -2,7 +2,7 @@
 // Reads what an AG-UI client posts: the new messages, its answers to interrupts, the results of its own tools, the
 // conversation so far.
 
-import { checkNames, isBase64, kindOf, MIME_TYPE, misuse, noUsage } from "../shared.js";
+import { checkAnswersOption, checkNames, fromClient, isBase64, isForPeople, kindOf, MIME_TYPE, misuse, NotAllowed, noUsage, readAnswer } from "../shared.js";
 
 /** @import { AgentMessage, Answer, AssistantMessage, ToolDecision, ToolDefinition, ToolResultMessage, UserMessage } from "../index.js" */
 /** @import { AGUIInput, AGUIInputOptions, AGUITool } from "../ag-ui.js" */
@@ -21,7 +21,8 @@ const ofClients = new WeakSet();
  * @returns {AGUIInput}
  */
 export function fromAGUI(input, options = {}) {
-  checkNames("fromAGUI: unknown option", options, ["agent"]);
+  checkNames("fromAGUI: unknown option", options, ["agent", "answers"]);
+  checkAnswersOption(options.answers, "answers");
   if (typeof input !== "object" || input === null || typeof input.json === "function") throw misuse(`fromAGUI takes the parsed body of a request: fromAGUI(await request.json()), got ${kindOf(input)}`);
   const { threadId, runId, protocolVersion, state = {}, context = [], forwardedProps } = input;
   const messages = /** @type {Posted[]} */ (listOf(input, "messages"));
@@ -32,13 +33,15 @@ export function fromAGUI(input, options = {}) {
   messages.forEach((message, i) => {
     if (typeof message?.role !== "string") throw misuse(`messages[${i}] has no role: it is no message of an AG-UI client`);
   });
+  const { decisions, answers, refused } = readResume(resume, agent, options.answers);
   const asked = messages.findLastIndex(({ role }) => role !== "user") + 1;
   const prompt = messages.slice(asked).map(userMessage);
   return {
     threadId, runId, ...(typeof protocolVersion === "string" && { protocolVersion }),
     ...(prompt.length > 0 && { prompt }),
-    decisions: { ...(agent && resultsOf(messages, agent)), ...Object.fromEntries(resume.filter((entry) => answerOf(entry).length === 0).map(decisionOf)) },
-    answers: Object.fromEntries(resume.flatMap(answerOf)),
+    // As the client gives them: what the host is deciding, no client answers.
+    decisions: fromClient({ ...(agent && resultsOf(messages, agent)), ...Object.fromEntries(decisions) }),
+    answers: Object.fromEntries(answers), ...(refused.length > 0 && { refused: Object.fromEntries(refused) }),
     messages: historyOf(messages.slice(0, asked)), tools, state, context, forwardedProps,
   };
 }
@@ -72,6 +75,29 @@ function toolOf(tool, i) {
   if (typeof tool?.name !== "string") throw misuse(`tools[${i}] has no name: it is no tool of an AG-UI client`);
   const { name, description = "", parameters } = tool;
   return { name, description: wordOf(description), ...(typeof parameters === "object" && parameters !== null && { parameters }) };
+}
+
+/**
+ * The answers to questions: those that a client may give, and why the others are left out. A question that gets no answer stays open.
+ * @param {any[]} resume @param {Exclude<AGUIInputOptions["agent"], Function>} agent @param {AGUIInputOptions["answers"]} allowed
+ */
+function readResume(resume, agent, allowed) {
+  /** @type {[string, any][]} */ const decisions = [];
+  /** @type {[string, any][]} */ const answers = [];
+  /** @type {[string, string][]} */ const refused = [];
+  resume.forEach((entry, i) => {
+    const [answer] = answerOf(entry);
+    const [id, given] = answer ?? decisionOf(entry, i);
+    const question = agent?.pendingApprovals.find((asked) => asked.id === id);
+    try {
+      if (agent && question && !isForPeople(agent, question)) throw new NotAllowed("the host decides about this call; clients are not asked");
+      (answer ? answers : decisions).push([id, readAnswer(given, allowed)]);
+    } catch (error) {
+      if (!(error instanceof NotAllowed)) throw error;
+      refused.push([id, error.message]);
+    }
+  });
+  return { decisions, answers, refused };
 }
 
 /**

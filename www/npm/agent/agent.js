@@ -3,10 +3,10 @@
 // host passed in.
 
 import { fromCheckpoint } from "../checkpoint/read.js";
-import { kindOf, misuse, others, steeringTime, toDecision, toMessages } from "../shared.js";
+import { FOR_PEOPLE, isFromClient, kindOf, misuse, others, steeringTime, toDecision, toMessages } from "../shared.js";
 import { Core } from "./core.js";
 
-/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, RunOptions, StandardSchema, SteerOptions, Answer, ToolDecision } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, Question, RunOptions, StandardSchema, SteerOptions, Answer, ToolDecision } from "../index.js" */
 
 /**
  * Marks the agent of a single run, as `agentLoop` creates it: the engine forgets it when the run is over,
@@ -78,30 +78,35 @@ export class Agent {
     // A checkpoint may have the question of a budget before the rest is loaded; the engine reads what is given.
     const isMore = "raise" in Object(answer) && this.#core.approvals.questions.get(id)?.kind !== "tool";
     const convert = others.convert ?? (isMore ? (/** @type {Answer} */ given) => given : toDecision);
-    return this.#decide([[id, convert(answer)]], true);
+    return this.#decide([[id, convert(answer)]], true, isFromClient(answer));
   }
 
   /** @param {string} callId @param {ToolDecision} decision */
   resolveTool(callId, decision) {
     if (typeof callId !== "string") throw misuse(`a call's id must be a text, got ${kindOf(callId)}`);
-    return this.#decide([[callId, toDecision(decision, callId)]], false);
+    return this.#decide([[callId, toDecision(decision, callId)]], false, isFromClient(decision));
   }
 
   /** @param {{ [callId: string]: ToolDecision }} decisions */
   resolveTools(decisions) {
     if (typeof decisions !== "object" || decisions === null || Symbol.iterator in decisions) throw misuse(`the decisions must be an object, got ${kindOf(decisions)}`);
-    return this.#decide(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)]), false);
+    return this.#decide(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)]), false, isFromClient(decisions));
   }
 
-  /** @param {[string, Answer][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls */
-  #decide(decisions, byId) {
+  /** Whether a question waits for a person, and not for a function of the host. @param {Pick<Question, "kind" | "path">} question */
+  [FOR_PEOPLE](question) {
+    return this.#core.isForPeople(question);
+  }
+
+  /** @param {[string, Answer][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls @param {boolean} isClients whether a client says so */
+  #decide(decisions, byId, isClients) {
     // Before the first run there is no engine that could refuse them.
     for (const [id, decision] of decisions) {
       const { action, arguments: given } = /** @type {{ action?: string, arguments?: unknown }} */ (decision);
       const isObject = typeof given === "object" && !Array.isArray(given);
       if (action === "approve" && given !== undefined && !isObject) throw misuse(`the decision about \`${id}\`: the \`arguments\` of a decision must be an object, got ${kindOf(given)}`);
     }
-    return this.#core.decide(decisions, byId);
+    return this.#core.decide(decisions, byId, isClients);
   }
 
   /** @param {WeakMap<AgentMessage, string>} [written] of a lease: what toCheckpoint makes of it */

@@ -20,7 +20,7 @@ import { Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
 /** @import { AgentError } from "../shared.js" */
-/** @import { AgentMessage, Input, JsonSchema, Model, RunOptions, StandardSchema, SteerOptions, StreamOptions, Answer } from "../index.js" */
+/** @import { AgentMessage, Input, JsonSchema, Model, Question, RunOptions, StandardSchema, SteerOptions, StreamOptions, Answer } from "../index.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
 /** @import { Read } from "../checkpoint/read.js" */
 /** @import { Written } from "../checkpoint/write.js" */
@@ -47,7 +47,7 @@ export class Core {
     this.runs = new Runs();
     this.thrown = new Thrown();
     this.registration = new Registration(this);
-    /** Answers to questions of a checkpoint, asked by agents inside calls that have not gone on yet. @type {[string, [string, Answer][]][]} */
+    /** Answers to questions of a checkpoint, asked by agents inside calls that have not gone on yet, each with whether a client gave it. @type {[string, [string, Answer][], boolean][]} */
     this.earlyAnswers = [];
     this.disposed = false;
     // Fails here if they are no JSON.
@@ -171,13 +171,14 @@ export class Core {
   /**
    * Decides about open questions: all of them or none. Returns whether the decisions were accepted.
    * @param {[string, Answer][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls
+   * @param {boolean} [isClients] whether a client says so: then a question that the host decides is as good as closed
    */
-  decide(decisions, byId) {
+  decide(decisions, byId, isClients = false) {
     const { approvals, registration, runs } = this;
     /** @type {[string, Answer][]} */
     const decided = JSON.parse(jsonOf("the decision is", decisions));
     if (this.disposed) throw misuse("the agent was disposed of");
-    const ids = decided.map(([key]) => approvals.idOf(key, byId));
+    const ids = decided.map(([key]) => approvals.idOf(key, byId)).map((id) => (isClients && id !== undefined && !this.isForPeople(approvals.questions.get(id) ?? {}) ? undefined : id));
     const [missing] = decided.find((_, i) => ids[i] === undefined) ?? [];
     if (missing === undefined && new Set(ids).size === ids.length) {
       // A second answer is posted too: the run refuses it, and the listeners hear of it.
@@ -186,13 +187,13 @@ export class Core {
       const callOf = (/** @type {string} */ id) => approvals.questions.get(id)?.path[0];
       const own = answers.filter(([id]) => callOf(id) === undefined);
       if (own.length > 0 || answers.length === 0) registration.postDecisions(Object.fromEntries(own), true);
-      for (const callId of new Set(answers.map(([id]) => callOf(id)))) if (callId !== undefined) this.#answerInside(callId, answers.filter(([id]) => callOf(id) === callId));
+      for (const callId of new Set(answers.map(([id]) => callOf(id)))) if (callId !== undefined) this.#answerInside(callId, answers.filter(([id]) => callOf(id) === callId), isClients);
       const isFirst = approvals.answer(ids);
       if (isFirst) for (const [id, answer] of own) runs.current?.asks?.note(id, answer);
       return isFirst;
     }
     if (!runs.current && !runs.restored?.run) return false;
-    const isParked = !byId && missing !== undefined && this.options.earlyDecisions === "park";
+    const isParked = !byId && !isClients && missing !== undefined && this.options.earlyDecisions === "park";
     const byCall = decided.map(([key, decision]) => [approvals.questions.get(key)?.callId ?? key, decision]);
     const post = () => (isParked ? registration.postDecisions(Object.fromEntries(byCall), false) : registration.refuseDecision(byId ? "id" : "callId", missing ?? String(ids)));
     // The engine must know of the run that it is about.
@@ -201,9 +202,16 @@ export class Core {
     return isParked;
   }
 
-  /** Answers questions of the agent inside a call, or of those inside that. @param {string} callId @param {[string, Answer][]} answers */
-  #answerInside(callId, answers) {
-    if (!this.runs.current?.children?.answer(callId, answers)) this.earlyAnswers.push([callId, answers]);
+  /** Answers questions of the agent inside a call, or of those inside that. @param {string} callId @param {[string, Answer][]} answers @param {boolean} isClients */
+  #answerInside(callId, answers, isClients) {
+    if (!this.runs.current?.children?.answer(callId, answers, isClients)) this.earlyAnswers.push([callId, answers, isClients]);
+  }
+
+  /** Whether a question waits for a person: one about a call does not where `approveTool` decides. @param {Partial<Pick<Question, "kind" | "path">>} question @returns {boolean} */
+  isForPeople({ kind = "tool", path = [] }) {
+    if (kind !== "tool") return true;
+    const [callId, ...rest] = path;
+    return callId === undefined ? !this.options.approveTool : (this.runs.current?.children?.isForPeople(callId, { kind, path: rest }) ?? true);
   }
 
   clearQueues() {

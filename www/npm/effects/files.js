@@ -2,6 +2,8 @@
 // Fetches an image or a file for a request: over https alone, or from this machine if that is what its address says; with
 // a limit, without cookies or a referrer, and with a look at every redirect.
 
+import { isLocal, isPrivate } from "../host/address.js";
+
 /** @import { AgentError } from "../shared.js" */
 /**
  * What was fetched. `text` is there if it is a text.
@@ -10,12 +12,6 @@
 
 /** How many redirects are followed. */
 const MAX_REDIRECTS = 5;
-
-/** Addresses of this machine. @param {URL} address */
-export const isLocal = ({ hostname }) => /^((.*\.)?localhost\.?|127(\.\d+){3}|\[::1\])$/.test(hostname);
-
-/** Addresses of networks that nobody outside sees. */
-const PRIVATE = /^(10\.|192\.(0\.0|168)\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|198\.1[89]\.|0\.|\[(::|f[cde]|64:ff9b:))/;
 
 /**
  * @param {URL} address
@@ -58,7 +54,7 @@ class FileRequest {
     const via = to === address ? "" : ` redirects to ${to.origin}, which`;
     const isHere = isLocal(to);
     if (to.protocol !== "https:" && !(to.protocol === "http:" && isHere)) throw this.#refused(`${shown}${via} is not encrypted; an image or a file must be at an address that begins with https://`);
-    const isInward = (isHere && !isLocal(address)) || (PRIVATE.test(to.hostname) && to.hostname !== address.hostname);
+    const isInward = (isHere && !isLocal(address)) || (isPrivate(to) && to.hostname !== address.hostname);
     if (to !== address && isInward) throw this.#refused(`${shown}${via} is an address of a private network; it is not followed there`);
   }
 

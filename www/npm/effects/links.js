@@ -2,7 +2,8 @@
 // Images and files that are elsewhere. Where the server fetches them itself, their addresses are passed on; where it does
 // not, their contents are fetched here and put into the request. Loaded with the first request that refers to one.
 
-import { fetchFile, isLocal } from "./files.js";
+import { isLocal } from "../host/address.js";
+import { fetchFile } from "./files.js";
 
 /** @import { AgentError } from "../shared.js" */
 /** @import { Core } from "../agent/core.js" */

@@ -68,9 +68,11 @@ export function toMessages(input) {
   if (typeof input === "string" && input.trim() === "") throw misuse("the prompt is an empty text; say something, or go on without a word by agent.continue()");
   if (!Array.isArray(input)) return [toMessage(input)];
   if (input.length === 0) throw misuse("a prompt needs at least one message, got an empty array");
-  const isBlock = (/** @type {any} */ item) => item && typeof item === "object" && typeof item.type === "string" && !item.role;
   return input.every(isBlock) ? [toMessage(input)] : input.map((item, i) => toMessage(item, `input[${i}]`));
 }
+
+/** Whether an item of a list is a block, which says what it is by its type, and not a message. @param {any} item */
+export const isBlock = (item) => typeof item === "object" && item !== null && typeof item.type === "string" && !("role" in item);
 
 /** Converts what a queue of the host returned. @param {any} inputs @returns {AgentMessage[]} */
 export function messagesOf(inputs) {
@@ -80,9 +82,31 @@ export function messagesOf(inputs) {
 /** An address that is neither encrypted nor on this machine. */
 export const PLAIN = /^http:\/\/(?!(localhost|[^/:]+\.localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/|$))/i;
 
+/** The members that a block may have besides those that it must have. @type {Record<string, string[]>} */
+const MORE = { text: ["signature"], thinking: ["signature", "redacted"], tool_call: ["arguments", "metadata"], image: ["mimeType"], file: ["name"], raw: ["data"] };
+
+/**
+ * Reads a block from outside: checks it, and builds a plain one of its members.
+ * @param {any} block @param {string} where @param {string} role whose block it is @returns {any}
+ */
+export function readBlock(block, where, role) {
+  const { type } = Object(block);
+  if (!Object.hasOwn(BLOCKS, String(type))) return checkBlock(block, where, ROLES[role] ?? []);
+  /** @type {Record<string, any>} */
+  const read = { type };
+  const isMedia = type === "image" || type === "file";
+  for (const name of [...(isMedia ? ["url"] : []), ...(BLOCKS[type] ?? []), ...(MORE[type] ?? [])]) {
+    const value = block[name];
+    if (value !== undefined) read[name] = value;
+  }
+  if ("role" in block) read.role = block.role;
+  return checkBlock(read, where, ROLES[role] ?? []);
+}
+
 /** @param {any} block @param {string} where @param {string[]} types */
 function checkBlock(block, where, types) {
   const type = block?.type;
+  if (types.includes(type) && "role" in block) throw misuse(`${where}: a block of type ${type} has no \`role\`; a message has one`);
   if (!types.includes(type)) throw misuse(`${where} must be a block of type ${types.join(", ")}, got ${type ? `\`${type}\`` : kindOf(block)}`);
   const { url, data } = block;
   const hasContent = BLOCKS[type].includes("data");
@@ -93,6 +117,7 @@ function checkBlock(block, where, types) {
   }
   if (isLink && (PLAIN.test(url) || !/^https?:/.test(url))) throw misuse(`${where}: the \`url\` of a block must begin with https:// (http:// only on this machine), got ${JSON.stringify(url.slice(0, 60))}; base64 goes into \`data\``);
   if (hasContent && block.mimeType !== undefined && !MIME_TYPE.test(block.mimeType)) throw misuse(`${where}: the \`mimeType\` of a block must be a type such as image/png, got ${JSON.stringify(String(block.mimeType).slice(0, 60))}`);
+  if (type === "file" && block.name !== undefined && typeof block.name !== "string") throw misuse(`${where}: the \`name\` of a file must be a text, got ${kindOf(block.name)}`);
   const isMisplaced = hasContent && (isLink ? data !== undefined : !isBase64(data));
   if (isMisplaced) throw misuse(`${where}: \`data\` is base64 alone; an address that begins with https:// goes into \`url\``);
   return block;

@@ -24,24 +24,41 @@ export function toResult(output) {
   const flaw = flawOf(output, new Set(), "the result");
   if (flaw) return { content: [{ type: "text", text: `the tool's result is no JSON: ${flaw}` }], isError: true };
   const { content, details, isError, transfer: given } = /** @type {any} */ (output) ?? {};
-  const transfer = isTransfer(output) ? given : undefined;
+  const transfer = isTransfer(output) ? { to: given.to, ...(given.reason !== undefined && { reason: given.reason }) } : undefined;
   // With other members present, an empty `content` array is just another member.
   const isResult = content?.length !== 0 || hasOnly(output, RESULT);
-  if (isResult && Array.isArray(content) && content.every((block) => SHOWN.includes(block?.type))) {
-    return { content, ...(details !== undefined && { details }), isError: isError === true, ...(transfer && { transfer }) };
+  const blocks = isResult && Array.isArray(content) ? content.map(blockOf) : [undefined];
+  if (!blocks.includes(undefined)) {
+    return { content: /** @type {Result["content"]} */ (blocks), ...(details !== undefined && { details }), isError: isError === true, ...(transfer && { transfer }) };
   }
   if (transfer) return { content: [], transfer };
   return { content: [{ type: "text", text: JSON.stringify(output) }] };
 }
 
+/** The key of the mark of what the package's own functions made: addresses and transfers count only with it. */
+export const MADE = Symbol.for("turnwheel.made");
+
 /**
- * Whether the output hands the conversation over. It must be `{ transfer: { to, reason? } }` and nothing
+ * A plain block of a result; nothing if it is none. An address counts only if `imageAt` or `fileAt` made it: a tool may pass on
+ * what a stranger wrote.
+ * @param {any} block
+ */
+function blockOf(block) {
+  const { type, url } = Object(block);
+  if (!SHOWN.includes(type) || (url !== undefined && (type === "text" || block[MADE] !== true))) return;
+  const { text, mimeType, data, name, signature } = block;
+  if (type === "text") return { type, text, ...(signature !== undefined && { signature }) };
+  return { type, ...(mimeType !== undefined && { mimeType }), ...(url === undefined ? { data } : { url }), ...(type === "file" && name !== undefined && { name }) };
+}
+
+/**
+ * Whether the output hands the conversation over. It must be made by `transferTo`, be `{ transfer: { to, reason? } }` and nothing
  * else: other values merely have a member of that name.
  * @param {any} output
  */
 function isTransfer(output) {
   const transfer = output?.transfer;
-  return typeof transfer?.to === "string" && hasOnly(transfer, ["to", "reason"]) && hasOnly(output, RESULT);
+  return output?.[MADE] === true && typeof transfer?.to === "string" && hasOnly(transfer, ["to", "reason"]) && hasOnly(output, RESULT);
 }
 
 /** The blocks that a result may have. */

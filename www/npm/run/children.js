@@ -1,7 +1,7 @@
 // @ts-check
 // The agents that run inside the tools of a run. It is loaded when the first of them begins.
 
-/** @import { AgentEvent, Checkpoint, Answer } from "../index.js" */
+/** @import { AgentEvent, Checkpoint, Answer, Question } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
 /**
  * An agent inside a call: the call, its effect, and the run of the agent. `late` is where its events go while it is ended
@@ -33,7 +33,7 @@ export class Children {
     const { core } = run;
     const early = core.earlyAnswers.filter(([of]) => of === callId);
     core.earlyAnswers = core.earlyAnswers.filter(([of]) => of !== callId);
-    for (const [, answers] of early) driver.core.decide(answers, true);
+    for (const [, answers, isClients] of early) driver.core.decide(answers, true, isClients);
   }
 
   /** @param {Child} child @param {AgentEvent} event */
@@ -50,11 +50,22 @@ export class Children {
     return this.bySlot.get(slot)?.driver.poller.isDelivering === true;
   }
 
-  /** Passes answers to questions on. @param {string} callId @param {[string, Answer][]} answers @returns {boolean} whether the agent is there */
-  answer(callId, answers) {
-    const child = [...this.bySlot.values()].find((child) => child.callId === callId);
-    child?.driver.core.decide(answers, true);
+  /** Passes answers to questions on. @param {string} callId @param {[string, Answer][]} answers @param {boolean} isClients @returns {boolean} whether the agent is there */
+  answer(callId, answers, isClients) {
+    const child = this.#of(callId);
+    child?.driver.core.decide(answers, true, isClients);
     return child !== undefined;
+  }
+
+  /** Whether a question of the agent inside a call waits for a person, if the agent is there. @param {string} callId @param {Pick<Question, "kind" | "path">} question */
+  isForPeople(callId, question) {
+    const child = this.#of(callId);
+    return child && !child.keepsQuestions && child.driver.core.isForPeople(question);
+  }
+
+  /** The agent inside a call. @param {string} callId */
+  #of(callId) {
+    return [...this.bySlot.values()].find((child) => child.callId === callId);
   }
 
   /** The agents as they stand, by the ids of their calls. @returns {{ [callId: string]: Checkpoint }} */

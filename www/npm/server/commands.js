@@ -1,14 +1,12 @@
 // @ts-check
 // The commands for an agent: each is executed once per id, however often it is sent.
 
-import { kindOf } from "../shared.js";
+import { fromClient, isForPeople, kindOf, NotAllowed, readAnswer, readInput } from "../shared.js";
 import { AskedCalls } from "./asked-calls.js";
 import { json, RequestError } from "./errors.js";
-import { checkInput } from "./input.js";
 import { bytesOf } from "./letters.js";
 import { Room, Throttle } from "./limits.js";
 import { checkMembers } from "./read-command.js";
-import { checkMayAnswer } from "./questions.js";
 import { Replies } from "./replies.js";
 
 /** @import { Agent, AgentRun } from "../index.js" */
@@ -153,11 +151,28 @@ export class Commands {
     return reply;
   }
 
+  /** What a client says, as a fresh value. @param {Command} command @param {string} name of the command, for the error */
+  readInput({ input }, name) {
+    if (input === undefined) throw new RequestError(400, "misuse", `${name} needs an \`input\``);
+    return readInput(input, { custom: this.options.customMessages });
+  }
+
+  /**
+   * A client's answer, as a fresh value: refused if its door does not allow it, or if the host is deciding about the question.
+   * @param {any} answer @param {string} key the id of the question, or of the call that it is about
+   */
+  readAnswer(answer, key) {
+    const asked = this.agent.pendingQuestions?.find(({ id, callId, path }) => id === key || (callId === key && !path?.length));
+    if (asked && !isForPeople(this.agent, asked)) throw new NotAllowed("the host decides about this call; clients are not asked");
+    // As an object, which can say that it is a client's.
+    return readAnswer(answer === "approve" || answer === "reject" ? { action: answer } : answer, this.options.answers);
+  }
+
   /** @param {Command} command @param {"steer" | "followUp"} kind */
-  postMessage({ id = this.host.id(), input, when }, kind) {
+  postMessage(command, kind) {
     const { feed } = this;
-    if (input === undefined) throw new RequestError(400, "misuse", "a letter needs an `input`");
-    checkInput(input, this.options.customMessages);
+    const { id = this.host.id(), when } = command;
+    const input = this.readInput(command, "a letter");
     this.checkRoom();
     this.room.checkQueue(feed.letters.bytes);
     const from = this.agent.messages.length;
@@ -177,11 +192,10 @@ const contentOf = (input) => (typeof input === "string" ? [{ type: "text", text:
 /** @type {Record<CommandName, (commands: Commands, command: Command) => Reply | void>} */
 export const COMMANDS = {
   prompt(commands, command) {
-    const { id, input, runId } = command;
+    const { id, runId } = command;
     const { agent } = commands;
     if (agent.isRunning) throw new RequestError(409, "misuse", ALREADY_RUNNING);
-    if (input === undefined) throw new RequestError(400, "misuse", "a prompt needs an `input`");
-    checkInput(input, commands.options.customMessages);
+    const input = commands.readInput(command, "a prompt");
     commands.checkNewRun(runId);
     commands.checkRoom();
     return commands.registerRun(agent.prompt(input, commands.runOptions(command)), id);
@@ -204,19 +218,18 @@ export const COMMANDS = {
     const { agent } = commands;
     if (question !== undefined) {
       if (typeof question !== "string") throw new RequestError(400, "misuse", "`question` must be the id of the question that the decision answers");
-      checkMayAnswer(decision, commands.options.answers);
-      return commands.checkAccepted(agent.resolve(question, decision));
+      return commands.checkAccepted(agent.resolve(question, commands.readAnswer(decision, question)));
     }
     if (decisions === undefined) {
       if (typeof callId !== "string") throw new RequestError(400, "misuse", "a decision needs the `question` that it answers, or the `callId` that it is about");
-      checkMayAnswer(decision, commands.options.answers);
+      const answer = /** @type {any} */ (commands.readAnswer(decision, callId));
       commands.asked.check([callId]);
-      return commands.checkAccepted(agent.resolveTool(callId, decision));
+      return commands.checkAccepted(agent.resolveTool(callId, answer));
     }
     if (kindOf(decisions) !== "an object (Object)") throw new RequestError(400, "misuse", "`decisions` must be an object, with a decision for each question's id");
-    for (const decision of Object.values(decisions)) checkMayAnswer(decision, commands.options.answers);
-    commands.asked.check(Object.keys(decisions));
-    commands.checkAccepted(agent.resolveTools(decisions));
+    const answers = fromClient(Object.fromEntries(Object.entries(decisions).map(([key, decision]) => [key, /** @type {any} */ (commands.readAnswer(decision, key))])));
+    commands.asked.check(Object.keys(answers));
+    commands.checkAccepted(agent.resolveTools(answers));
   },
   abort({ agent, currentRunId }, { reason, runId }) {
     // Ignored for a run that is not the current one.

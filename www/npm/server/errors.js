@@ -1,7 +1,7 @@
 // @ts-check
 // What the server answers when it refuses, or fails.
 
-import { AgentError } from "../shared.js";
+import { AgentError, NotAllowed } from "../shared.js";
 
 /** @import { ErrorKind } from "../index.js" */
 
@@ -22,6 +22,7 @@ export const json = (value, status = 200, headers) => new Response(JSON.stringif
 /** @param {unknown} error */
 export function errorResponse(error) {
   if (error instanceof RequestError) return json({ error: { code: error.code, message: error.message } }, error.status, error.headers);
+  if (error instanceof NotAllowed) return json({ error: { code: "auth", message: error.message } }, 403);
   if (AgentError.isInstance(error) && error.code === "misuse") return json({ error: { code: "misuse", message: error.message } }, 400);
   // Another process may have the agent now: whoever asks again finds it.
   if (/** @type {any} */ (error)?.code === "lost_lease") return json({ error: { code: "overloaded", message: "the agent goes on in another process" } }, 503, { "retry-after": "1" });

@@ -2,7 +2,7 @@
 // Reads what the AI SDK's useChat posts back: the new message, the approval decisions,
 // the conversation so far.
 
-import { checkNames, isBase64, kindOf, MIME_TYPE, misuse, noUsage } from "../shared.js";
+import { checkNames, fromClient, isBase64, isPublicAddress, kindOf, MIME_TYPE, misuse, noUsage, readBlock } from "../shared.js";
 
 /** @import { AgentMessage, AssistantMessage, FileBlock, ImageBlock, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
 /** @typedef {AssistantMessage["content"][number]} AnswerBlock */
@@ -17,7 +17,11 @@ export function fromUIMessages(messages, options = {}) {
   if (!Array.isArray(messages)) throw misuse(`fromUIMessages takes the messages that useChat posts, got ${kindOf(messages)}`);
   messages.forEach((message, i) => {
     if (!Array.isArray(message?.parts)) throw misuse(`messages[${i}] has no parts: it is no message of useChat`);
-    if (message.parts.some((/** @type {any} */ part) => typeof part?.type !== "string")) throw misuse(`messages[${i}] has a part without a type: it is no message of useChat`);
+    for (const part of message.parts) {
+      if (typeof part?.type !== "string") throw misuse(`messages[${i}] has a part without a type: it is no message of useChat`);
+      const texts = isTool(part) ? ["toolCallId", ...(part.type === "dynamic-tool" ? ["toolName"] : [])] : part.type === "text" || part.type === "reasoning" ? ["text"] : [];
+      for (const name of texts) if (typeof part[name] !== "string") throw misuse(`messages[${i}]: a part of type ${part.type.slice(0, 60)} needs a text \`${name}\`, got ${kindOf(part[name])}`);
+    }
   });
   checkNames("fromUIMessages: unknown option", options, ["trusted"]);
   const last = messages.at(-1);
@@ -34,15 +38,15 @@ const isTool = ({ type }) => type === "dynamic-tool" || type.startsWith("tool-")
 
 /** The user's decisions on the approval requests of the last answer, by the ids of the questions. @param {any} message */
 function decisionsOf(message) {
-  /** @type {Record<string, ToolDecision>} */
-  const decisions = {};
+  /** @type {[string, ToolDecision][]} */
+  const decisions = [];
   for (const { state, toolCallId, approval } of message?.parts.filter(isTool) ?? []) {
     if (state !== "approval-responded") continue;
     // Anything but an explicit yes is a no.
     const { id = toolCallId, approved, reason } = approval ?? {};
-    decisions[id] = approved === true ? "approve" : { action: "reject", ...(reason && { reason }) };
+    decisions.push([String(id), approved === true ? "approve" : { action: "reject", ...(typeof reason === "string" && reason && { reason }) }]);
   }
-  return decisions;
+  return fromClient(Object.fromEntries(decisions));
 }
 
 /** @param {any} message @returns {UserMessage} */
@@ -59,11 +63,11 @@ function userBlock({ type, text, url, mediaType, filename }) {
   if (!isUntyped && !MIME_TYPE.test(mediaType)) throw misuse(`a file needs a \`mediaType\` such as image/png, got ${typeof mediaType === "string" ? JSON.stringify(mediaType.slice(0, 60)) : kindOf(mediaType)}`);
   const isImage = mediaType.startsWith("image/");
   const [, data] = /^data:[^,]*;base64,(.*)$/s.exec(url) ?? [];
-  // What a client posts makes this server fetch nothing that is not encrypted, so nothing on its own machine.
-  if (data === undefined ? !/^https:\/\/[^/]/.test(url) : !isBase64(data)) throw misuse("a file must come as a data: address in base64, or be at an address that begins with https://");
+  // What a client posts makes this server fetch nothing of its own machine or network.
+  if (data === undefined ? !isPublicAddress(url) : !isBase64(data)) throw misuse("a file must come as a data: address in base64, or be at an address that begins with https:// and is no private network's");
   const content = data === undefined ? { url } : { data };
   if (isImage) return [/** @type {ImageBlock} */ ({ type: "image", ...(!isUntyped && { mimeType: mediaType }), ...content })];
-  return [/** @type {FileBlock} */ ({ type: "file", mimeType: mediaType, ...content, ...(filename && { name: filename }) })];
+  return [/** @type {FileBlock} */ ({ type: "file", mimeType: mediaType, ...content, ...(typeof filename === "string" && filename && { name: filename }) })];
 }
 
 /** @param {any} message @param {boolean} isTrusted @returns {AgentMessage[]} */
@@ -124,18 +128,18 @@ function resultOf(part) {
   const result = (said, isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: typeof said === "string" ? [{ type: "text", text: said }] : said, isError, timestamp: 0 }];
   // An output that was only a report of progress is none.
   if (state === "output-available" && preliminary) return [];
-  if (state === "output-available") return result(typeof output === "string" || areBlocks(output) ? output : (JSON.stringify(output) ?? ""), false);
-  if (state === "output-error") return result(errorText ?? "", true);
-  if (state === "output-denied") return result(approval?.reason ?? "the call was rejected", true);
+  if (state === "output-available") return result(typeof output === "string" || areBlocks(output) ? output.map((block, i) => readBlock(block, `the output of ${nameOf(part)}[${i}]`, "tool_result")) : (JSON.stringify(output) ?? ""), false);
+  if (state === "output-error") return result(String(errorText ?? ""), true);
+  if (state === "output-denied") return result(String(approval?.reason ?? "the call was rejected"), true);
   return [];
 }
 
 /** Whether an output is a list of blocks, as one with images or files is shown. @param {any} output */
 const areBlocks = (output) => Array.isArray(output) && output.some(isMedia) && output.every((block) => isMedia(block) || (block?.type === "text" && typeof block.text === "string"));
 
-/** What a client posts makes this server fetch nothing that is not encrypted. @param {any} block */
+/** As for what the user posts, nothing here makes this server fetch from its own machine or network. @param {any} block */
 const isMedia = (block) => {
   const { type, mimeType, data, url } = Object(block);
   if (type !== "image" && type !== "file") return false;
-  return data === undefined ? /^https:\/\/[^/]/.test(url) && (MIME_TYPE.test(mimeType) || (type === "image" && mimeType === undefined)) : isBase64(data) && MIME_TYPE.test(mimeType);
+  return data === undefined ? isPublicAddress(url) && (MIME_TYPE.test(mimeType) || (type === "image" && mimeType === undefined)) : isBase64(data) && MIME_TYPE.test(mimeType);
 };

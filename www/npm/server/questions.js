@@ -1,25 +1,24 @@
 // @ts-check
-// The open questions of an agent, as its listeners elsewhere are told of them, and who may answer which.
+// The open questions of an agent, as clients see them: those that wait for a person, and none that the host is deciding.
 
-import { RequestError } from "./errors.js";
+import { isForPeople, shownQuestions } from "../shared.js";
 
-/** @import { Agent, Question } from "../index.js" */
-
-/** What questions may be about. @type {Question["kind"][]} */
-export const QUESTION_KINDS = ["tool", "budget", "elicitation"];
+/** @import { Agent, AgentEvent, Question } from "../index.js" */
 
 /** Those about calls, and the others, if there are any. @param {Agent} agent */
-export function questionsOf({ pendingApprovals, pendingQuestions = [] }) {
+export function questionsOf(agent) {
+  const { pendingApprovals, pendingQuestions = [] } = agent;
   const others = /** @type {readonly Question[]} */ (pendingQuestions).filter(({ kind }) => kind !== "tool");
-  return { pendingApprovals, ...(others.length > 0 && { pendingQuestions: others }) };
+  return { pendingApprovals: shownQuestions(agent, pendingApprovals), ...(others.length > 0 && { pendingQuestions: others }) };
 }
 
-/**
- * Refuses an answer that clients may not give. Whoever may answer may say no.
- * @param {any} answer @param {readonly Question["kind"][]} [kinds] what clients may answer
- */
-export function checkMayAnswer(answer, kinds = ["tool", "elicitation"]) {
-  const kind = typeof answer === "object" && answer !== null && "raise" in answer ? "budget" : answer?.action === "accept" ? "elicitation" : "tool";
-  const isNo = answer === "reject" || ["reject", "decline", "cancel"].includes(answer?.action);
-  if (!isNo && !kinds.includes(kind)) throw new RequestError(403, "auth", `clients may not answer questions of the kind "${kind}"; see the option \`answers\``);
+/** An event as clients see it; nothing if it is about a question that the host decides. @param {Agent} agent @param {AgentEvent} event @returns {AgentEvent | undefined} */
+export function shownEvent(agent, event) {
+  if (event.type === "run_resumed") {
+    const pendingApprovals = shownQuestions(agent, event.pendingApprovals);
+    return pendingApprovals === event.pendingApprovals ? event : { ...event, pendingApprovals: [...pendingApprovals] };
+  }
+  const { event: inner = event, path } = /** @type {{ event?: AgentEvent, path?: string[] }} */ (event);
+  if (inner.type !== "tool_approval_requested" && inner.type !== "tool_approval_resolved") return event;
+  return isForPeople(agent, { kind: "tool", path: [...(path ?? []), ...(inner === event ? [] : inner.path ?? [])] }) ? event : undefined;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // Serves an agent over HTTP: the server half of remote/. The protocol between them is docs/remote.md.
 
-import { checkFunctions, checkNames, didYouMean, hostWithDefaults, kindOf, misuse, numbersWithDefaults } from "../shared.js";
+import { checkAnswersOption, checkFunctions, checkNames, didYouMean, hostWithDefaults, kindOf, misuse, numbersWithDefaults } from "../shared.js";
 import { COMMANDS, Commands } from "./commands.js";
 import { corsHeaders, preflight, withHeaders } from "./cors.js";
 import { errorResponse, json, RequestError } from "./errors.js";
@@ -9,7 +9,7 @@ import { memoryEvents } from "./eventlog.js";
 import { Feed } from "./feed.js";
 import { hostCheck } from "./hosts.js";
 import { requestsCheck } from "./plain-worker.js";
-import { QUESTION_KINDS, questionsOf } from "./questions.js";
+import { questionsOf, shownEvent } from "./questions.js";
 import { readCommand, RUN_OPTIONS } from "./read-command.js";
 import { EventStreams } from "./stream.js";
 
@@ -57,7 +57,7 @@ function checkOptions(agent, options) {
   if (typeof cors === "string" && cors !== "*") throw misuse(`\`cors\` must be "*", a list of origins or a function, got a string; write [${JSON.stringify(cors)}]`);
   if (customMessages !== undefined && typeof customMessages !== "boolean" && !Array.isArray(customMessages)) throw misuse(`\`customMessages\` must be true, false or a list of kinds, got ${kindOf(customMessages)}`);
   if (runOptions !== undefined && !(Array.isArray(runOptions) && runOptions.every((name) => RUN_OPTIONS.includes(name)))) throw misuse(`\`runOptions\` must be a list of ${RUN_OPTIONS.map((name) => `"${name}"`).join(", ")}`);
-  if (answers !== undefined && !(Array.isArray(answers) && answers.every((kind) => QUESTION_KINDS.includes(kind)))) throw misuse(`\`answers\` must be a list of ${QUESTION_KINDS.map((kind) => `"${kind}"`).join(", ")}`);
+  checkAnswersOption(answers, "answers");
 }
 
 class AgentServer {
@@ -79,7 +79,8 @@ class AgentServer {
       if (event.type === "agent_start" || event.type === "run_resumed") this.commands.currentRunId = event.runId;
       this.commands.asked.take(event);
       // What is lived again has been told.
-      if (!info?.replaying) this.feed.take(event);
+      const shown = info?.replaying ? undefined : shownEvent(agent, event);
+      if (shown) this.feed.take(shown);
     }, { keep: true });
   }
 

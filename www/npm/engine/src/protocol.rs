@@ -199,6 +199,7 @@ mod tests {
     use std::fmt::Write;
     use std::path::Path;
 
+    use turnwheel::authority::{Act, Leave};
     use turnwheel::machine::OUTPUT_TOOL;
     use turnwheel::message::ToolResultCause;
 
@@ -226,6 +227,7 @@ mod tests {
     };
 
     const FILE: &str = "../boundary/protocol.js";
+    const AUTHORITY: &str = "../messages/authority.js";
 
     fn list<T: Copy>(all: &[T], word: fn(T) -> &'static str, separator: &str) -> String {
         all.iter().map(|one| format!("\"{}\"", word(*one))).collect::<Vec<_>>().join(separator)
@@ -289,12 +291,35 @@ mod tests {
         out
     }
 
+    /// The table of what a client may do.
+    fn authority() -> String {
+        let mut out = String::from(
+            "// @ts-check\n// Generated from src/rules/authority.rs: `WRITE_PROTOCOL=1 cargo test -p turnwheel-npm`.\n\n\
+             /**\n * What a client may do: without being asked, only if its door allows it, never. The host may do all of it.\n \
+             * @type {{ readonly [act: string]: \"yes\" | \"asked\" | \"no\" }}\n */\nexport const CLIENTS = {\n",
+        );
+        for (_, word, leave) in Act::CLIENTS {
+            let leave = match leave {
+                Leave::Yes => "yes",
+                Leave::Asked => "asked",
+                Leave::No => "no",
+            };
+            writeln!(out, "  {word}: \"{leave}\",").unwrap();
+        }
+        out.push_str("};\n");
+        out
+    }
+
     #[test]
     fn the_javascript_side_says_the_same() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
-        let wanted = javascript();
+        is_generated(FILE, &javascript());
+        is_generated(AUTHORITY, &authority());
+    }
+
+    fn is_generated(file: &str, wanted: &str) {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
         if std::env::var_os("WRITE_PROTOCOL").is_some() {
-            std::fs::write(&file, &wanted).unwrap();
+            std::fs::write(&file, wanted).unwrap();
         }
         let found = std::fs::read_to_string(&file).unwrap_or_default();
         assert!(

@@ -1,0 +1,165 @@
+// @ts-check
+// What a client may do, at every door: the table of src/rules/authority.rs. The host's own code may do all of it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fromAGUI } from "../../../pkg/ag-ui.js";
+import { agentHandler, fromUIMessages } from "../../../pkg/server.js";
+import { Agent, call, deferred, scripted, settle, subagent, testTool } from "../kit.mjs";
+
+/** @typedef {{ agent: Agent, ran: any[], post(name: string, body: any): Promise<number>, state(): Promise<any> }} Served */
+
+/**
+ * An agent whose model calls `pay`, behind a handler.
+ * @param {any} [options] of the agent @param {any} [door] options of the handler @returns {Served}
+ */
+function served(options = {}, door = {}) {
+  /** @type {any[]} */
+  const ran = [];
+  const pay = testTool("pay", (args) => (ran.push(args), "paid"), { requiresApproval: true });
+  const agent = new Agent({ model: scripted([{ toolCalls: [{ callId: "c1", toolName: "pay", arguments: { n: 1 } }] }, "done"]), tools: [pay], ...options });
+  const handler = agentHandler(agent, door);
+  const ask = (/** @type {string} */ name, /** @type {any} */ init) => handler(new Request(`http://localhost/a/${name}`, init));
+  return {
+    agent, ran,
+    post: async (name, body) => (await ask(name, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).status,
+    state: async () => (await ask("state", {})).json(),
+  };
+}
+
+/** Until something is true. @param {() => unknown} isTrue */
+async function until(isTrue) {
+  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+/** Until something is asked. @param {Agent} agent */
+async function asked(agent) {
+  await until(() => agent.pendingQuestions.length > 0);
+  return String(agent.pendingQuestions[0]?.id);
+}
+
+/** Every way to send an answer. @param {string} id @param {string} callId @param {any} decision */
+const ways = (id, callId, decision) => [{ question: id, decision }, { callId, decision }, { decisions: { [id]: decision } }, { decisions: { [callId]: decision } }];
+
+test("a client approves and rejects; other arguments and results only where the door allows them", async () => {
+  const more = { arguments: { action: "approve", arguments: { n: 1000 } }, result: { action: "result", content: "paid already" } };
+  for (const [act, decision] of Object.entries(more)) {
+    for (const allowed of [undefined, ["tool"], ["tool", "elicitation", "budget"], ["tool", act]]) {
+      const { agent, ran, post } = served({}, allowed ? { answers: allowed } : {});
+      const run = agent.prompt("Go");
+      const id = await asked(agent);
+      const mayDo = allowed?.includes(act) === true;
+      for (const body of mayDo ? [{ question: id, decision }] : ways(id, "c1", decision)) assert.equal(await post("resolve", body), mayDo ? 202 : 403, `${act} ${JSON.stringify(body)}`);
+      assert.equal(ran.length, 0);
+      if (!mayDo) assert.equal(await post("resolve", { question: id, decision: "reject" }), 202);
+      await run;
+      assert.deepEqual(ran, mayDo && act === "arguments" ? [{ n: 1000 }] : []);
+    }
+  }
+});
+
+test("a member beside the action opens no other door", async () => {
+  const { agent, ran, post } = served();
+  const run = agent.prompt("Go");
+  const id = await asked(agent);
+  for (const decision of [
+    { action: "approve", arguments: null }, { action: "approve", arguments: [] }, { action: "approve", content: "x", arguments: { n: 2 } }, { raise: { usd: 1 }, action: "approve" }, { action: "Approve" }, { action: ["approve"] },
+    { action: "accept", content: 1 }, { action: null, arguments: { n: 2 } }, { arguments: { n: 2 } }, "APPROVE", true, null, 1, ["approve"], { action: "reject", reason: { a: 1 } },
+  ]) {
+    for (const body of ways(id, "c1", decision)) assert.ok([400, 403].includes(await post("resolve", body)), JSON.stringify(body));
+  }
+  assert.equal(agent.pendingQuestions.length, 1);
+  // A no is a no, whatever stands beside it.
+  assert.equal(await post("resolve", { question: id, decision: { action: "reject", raise: { usd: 1 }, arguments: { n: 2 }, content: "x" } }), 202);
+  await run;
+  assert.deepEqual(ran, []);
+});
+
+test("a call that `approveTool` decides about is not shown to clients, and no door lets them answer", async () => {
+  const door = { answers: ["tool", "elicitation", "arguments", "result", "budget"] };
+  const decided = deferred();
+  const { agent, ran, post, state } = served({ approveTool: () => decided.promise }, door);
+  const events = await (await agentHandler(agent, {})(new Request("http://localhost/a/events"))).body?.getReader();
+  const run = agent.prompt("Go");
+  const id = await asked(agent);
+  assert.notEqual(id, "undefined");
+  for (const decision of ["approve", "reject", { action: "approve", arguments: { n: 9 } }, { action: "result", content: "x" }]) {
+    for (const body of ways(id, "c1", decision)) assert.equal(await post("resolve", body), 403, JSON.stringify(body));
+  }
+  assert.deepEqual((await state()).pendingApprovals, []);
+  // The other readers of clients' words mark what they give, and the agent knows.
+  assert.equal(agent.resolveTools(fromUIMessages([{ role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c1", state: "approval-responded", approval: { id, approved: true } }] }]).decisions), false);
+  assert.equal(agent.resolveTools(fromUIMessages([{ role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c1", state: "approval-responded", approval: { id: "c1", approved: true } }] }]).decisions), false);
+  const posted = { threadId: "t", runId: "r", messages: [], resume: [{ interruptId: id, status: "resolved", payload: { approved: true } }] };
+  const { decisions, refused } = fromAGUI(posted, { agent });
+  assert.deepEqual([decisions, Object.keys(refused ?? {})], [{}, [id]]);
+  assert.equal(agent.resolveTools(fromAGUI(posted).decisions), false);
+  assert.equal(agent.resolveTools(fromAGUI({ ...posted, resume: [{ ...posted.resume[0], interruptId: "c1" }] }).decisions), false);
+  await settle();
+  assert.deepEqual([ran, agent.isRunning], [[], true]);
+  decided.resolve("approve");
+  await run;
+  assert.deepEqual(ran, [{ n: 1 }]);
+  let said = "";
+  for (const reader = /** @type {any} */ (events); !said.includes("agent_end"); ) said += new TextDecoder().decode((await reader.read()).value);
+  events?.cancel();
+  assert.doesNotMatch(said, /tool_approval_requested|tool_approval_resolved/);
+});
+
+test("nor one that the `approveTool` of an agent inside a call decides about", async () => {
+  for (const more of [{}, { approvals: "own" }]) {
+    const decided = deferred();
+    /** @type {any[]} */
+    const ran = [];
+    const pay = testTool("pay", (args) => (ran.push(args), "paid"), { requiresApproval: true });
+    const inner = () => new Agent({ model: scripted([{ toolCalls: [{ callId: "in", toolName: "pay", arguments: { n: 1 } }] }, "done"]), tools: [pay], approveTool: () => decided.promise });
+    const { agent, post, state } = served({ model: scripted([{ toolCalls: [{ callId: "out", toolName: "clerk", arguments: { prompt: "Pay" } }] }, "done"]), tools: [subagent({ name: "clerk", description: "", agent: inner, ...more })] });
+    /** @type {string[]} */
+    const ids = [];
+    agent.subscribe((event) => void (event.type === "subagent_event" && event.event.type === "tool_approval_requested" && ids.push(event.event.id)));
+    const run = agent.prompt("Go");
+    await until(() => ids.length > 0);
+    await settle();
+    for (const body of ways(String(ids[0]), "in", "approve")) assert.ok([403, 409].includes(await post("resolve", body)), JSON.stringify(body));
+    assert.deepEqual((await state()).pendingApprovals, []);
+    assert.deepEqual(ran, []);
+    decided.resolve("approve");
+    await run;
+    assert.deepEqual(ran, [{ n: 1 }]);
+  }
+});
+
+test("no door lets a client raise a budget unasked, and AG-UI says what it left out", async () => {
+  const look = testTool("look", () => "nothing");
+  const usage = { input: 1000, output: 1000, total: 2000 };
+  const raise = { raise: { tokens: 1e9 } };
+  for (const answers of [undefined, /** @type {const} */ (["budget"])]) {
+    const model = scripted(Array.from({ length: 9 }, (_, i) => ({ ...(i < 5 ? call("look") : { text: "done" }), usage })));
+    const { agent, post } = served({ model, tools: [look], budget: { tokens: 3000, onExceed: "ask" } }, answers ? { answers } : {});
+    const run = agent.prompt("Go");
+    const id = await asked(agent);
+    const input = fromAGUI({ threadId: "t", runId: "r", messages: [], resume: [{ interruptId: id, status: "resolved", payload: raise }] }, { agent, ...(answers && { answers }) });
+    assert.deepEqual([input.answers, input.decisions], [answers ? { [id]: raise } : {}, {}]);
+    assert.equal(input.refused === undefined, answers !== undefined);
+    assert.equal(await post("resolve", { question: id, decision: raise }), answers ? 202 : 403);
+    if (!answers) agent.resolve(id, "reject");
+    assert.equal((await run).stopReason, answers ? "completed" : "budget");
+  }
+});
+
+test("AG-UI: other arguments only where the host allows them", () => {
+  const entry = { interruptId: "q", status: "resolved", payload: { approved: true, arguments: { n: 2 } } };
+  const read = (/** @type {any} */ options) => fromAGUI({ threadId: "t", runId: "r", messages: [], resume: [entry] }, options);
+  assert.deepEqual([read({}).decisions, Object.keys(read({}).refused ?? {})], [{}, ["q"]]);
+  assert.deepEqual(read({ answers: ["arguments"] }).decisions, { q: { action: "approve", arguments: { n: 2 } } });
+  assert.throws(() => read({ answers: ["everything"] }), /`answers` must be a list of "tool"/);
+});
+
+test("the host's own code answers what it likes", async () => {
+  const decided = deferred();
+  const { agent, ran } = served({ approveTool: () => decided.promise });
+  const run = agent.prompt("Go");
+  assert.equal(agent.resolve(await asked(agent), { action: "approve", arguments: { n: 3 } }), true);
+  await run;
+  assert.deepEqual(ran, [{ n: 3 }]);
+});

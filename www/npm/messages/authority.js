@@ -1,0 +1,18 @@
+// @ts-check
+// Generated from src/rules/authority.rs: `WRITE_PROTOCOL=1 cargo test -p turnwheel-npm`.
+
+/**
+ * What a client may do: without being asked, only if its door allows it, never. The host may do all of it.
+ * @type {{ readonly [act: string]: "yes" | "asked" | "no" }}
+ */
+export const CLIENTS = {
+  speak: "yes",
+  stop: "yes",
+  tool: "yes",
+  elicitation: "yes",
+  arguments: "asked",
+  result: "asked",
+  budget: "asked",
+  approver: "no",
+  history: "no",
+};

@@ -1,0 +1,136 @@
+// @ts-check
+// What a client of an agent says, read once at its door: out comes a fresh plain value, built member by member, and nobody
+// behind the door looks at the original. What a client may do is decided by the table in authority.js.
+
+import { misuse } from "../errors/errors.js";
+import { kindOf } from "../errors/names.js";
+import { CLIENTS } from "./authority.js";
+import { isBlock, readBlock, toMessage } from "./input.js";
+
+/** @import { Agent, Answer, Question } from "../index.js" */
+
+/** Marks the answers of clients, so that the agent knows who gives them. Another copy of the package reads it too. */
+const FROM_CLIENT = Symbol.for("turnwheel.fromClient");
+/** The key of the agent's method that tells whether a question waits for a person. */
+export const FOR_PEOPLE = Symbol.for("turnwheel.isForPeople");
+
+/** Thrown where a client asks for what it may not do. */
+export class NotAllowed extends Error {}
+
+/** The acts that an option of a door may name. */
+export const ANSWERS = /** @type {const} */ (["tool", "elicitation", "arguments", "result", "budget"]);
+
+/** @param {unknown} answers the option of a door @param {string} name */
+export function checkAnswersOption(answers, name) {
+  if (answers !== undefined && !(Array.isArray(answers) && answers.every((act) => ANSWERS.includes(act)))) throw misuse(`\`${name}\` must be a list of ${ANSWERS.map((act) => `"${act}"`).join(", ")}`);
+}
+
+/** Whether a client may do something. @param {string} act @param {readonly string[]} [allowed] what its door allows */
+export function mayClient(act, allowed) {
+  return CLIENTS[act] === "yes" ? (allowed?.includes(act) ?? true) : CLIENTS[act] === "asked" && allowed?.includes(act) === true;
+}
+
+/**
+ * Reads an answer to a question. What is no answer at all is left to the agent, which says so.
+ * @param {any} given @param {readonly string[]} [allowed] what the door allows @returns {Answer}
+ */
+export function readAnswer(given, allowed) {
+  const answer = answerOf(given);
+  const act = actOf(answer);
+  if (act && !mayClient(act, allowed)) throw new NotAllowed(REFUSED[act]);
+  return fromClient(answer);
+}
+
+/** Why clients may not answer so. @type {Record<string, string>} */
+const REFUSED = Object.fromEntries(ANSWERS.map((act) => [act, act === "arguments" || act === "result" ? `clients may not give ${act === "result" ? "a result in place of a call" : "other arguments"}; see the option \`answers\`` : `clients may not answer questions of the kind "${act}"; see the option \`answers\``]));
+
+/** A fresh copy, with the members that such an answer has. @param {any} given @returns {any} */
+function answerOf(given) {
+  if (typeof given !== "object" || given === null) return given;
+  const { action, arguments: args, reason, content, isError, raise } = given;
+  if (action === "reject") return { action, ...(reason !== undefined && { reason: checkReason(reason) }) };
+  if (action === "decline" || action === "cancel") return { action };
+  if (raise !== undefined) return { raise };
+  if (action === "accept") return { action, ...(content !== undefined && { content }) };
+  if (action === "approve") return { action, ...(Object.hasOwn(given, "arguments") && { arguments: args }) };
+  if (action === "result") return { action, content, ...(isError !== undefined && { isError }) };
+  return { ...given };
+}
+
+/** @param {unknown} reason */
+function checkReason(reason) {
+  if (typeof reason !== "string") throw misuse(`the \`reason\` of a decision must be a text, got ${kindOf(reason)}`);
+  return reason;
+}
+
+/** What an answer does. Whoever may answer may say no. @param {any} answer */
+function actOf(answer) {
+  if (answer?.raise !== undefined) return "budget";
+  const { action = answer, arguments: args } = Object(answer);
+  if (action === "reject" || action === "decline" || action === "cancel") return;
+  if (action === "approve" && args !== undefined) return "arguments";
+  return action === "accept" ? "elicitation" : action === "result" ? "result" : "tool";
+}
+
+/** Marks an answer, or answers by their questions, as a client's. @template T @param {T} answers @returns {T} */
+export function fromClient(answers) {
+  return typeof answers === "object" && answers !== null ? Object.defineProperty(answers, FROM_CLIENT, { value: true }) : answers;
+}
+
+/** @param {any} answers */
+export const isFromClient = (answers) => Object(answers)[FROM_CLIENT] === true;
+
+/** Whether a question waits for a person, and not for a function of the host. @param {any} agent @param {Pick<Question, "kind" | "path">} question @returns {boolean} */
+export const isForPeople = (agent, question) => agent[FOR_PEOPLE]?.(question) ?? true;
+
+/** The open questions that a client may see. @template {Pick<Question, "kind" | "path">} T @param {object} agent @param {readonly T[]} questions @returns {readonly T[]} */
+export function shownQuestions(agent, questions) {
+  return questions.every((question) => isForPeople(agent, question)) ? questions : questions.filter((question) => isForPeople(agent, question));
+}
+
+/**
+ * Reads what a client says to the agent: a text, a list of blocks, a message of the user or one of the kinds that the host allows,
+ * or a list of these.
+ * @param {any} input @param {{ custom?: boolean | readonly string[] | undefined, where?: string }} options @returns {any}
+ */
+export function readInput(input, { custom, where = "input" }) {
+  if (typeof input === "string") return input;
+  if (Array.isArray(input)) {
+    if (input.length === 0) throw misuse(`${where} needs at least one message or block, got an empty array`);
+    if (input.every(isBlock)) return input.map((block, i) => readUserBlock(block, `${where}[${i}]`));
+    return input.map((item, i) => readInput(item, { custom, where: `${where}[${i}]` }));
+  }
+  const { role } = Object(input);
+  if (role === "custom") checkCustom(input, custom, where);
+  // Whatever else it is, it is no input, and this says why.
+  if (role !== "user" && role !== "custom") return void toMessage(input, where);
+  checkMembers(input, role, where);
+  const { content, kind, data, timestamp } = input;
+  if (timestamp !== undefined && !Number.isFinite(timestamp)) throw misuse(`${where}.timestamp must be a number, got ${kindOf(timestamp)}`);
+  if (role === "custom") return { role, kind, data, ...(timestamp !== undefined && { timestamp }) };
+  if (typeof content !== "string" && !Array.isArray(content)) throw misuse(`${where}: the content of a message must be a text or an array of blocks, got ${kindOf(content)}`);
+  const blocks = typeof content === "string" ? content : content.map((block, i) => readUserBlock(block, `${where}.content[${i}]`));
+  return { role, content: blocks, ...(timestamp !== undefined && { timestamp }) };
+}
+
+/** The members of what a client says. @type {Record<string, string[]>} */
+const MEMBERS = { user: ["role", "content", "timestamp"], custom: ["role", "kind", "data", "timestamp"], text: ["type", "text"], image: ["type", "mimeType", "data"], file: ["type", "mimeType", "data", "name"] };
+
+/** @param {any} block @param {string} where */
+function readUserBlock(block, where) {
+  checkMembers(block, block?.type, where);
+  return readBlock(block, where, "user");
+}
+
+/** Refuses members that a client has no business with. @param {any} given @param {unknown} kind a role, or the type of a block @param {string} where */
+function checkMembers(given, kind, where) {
+  const known = Object.hasOwn(MEMBERS, String(kind)) ? MEMBERS[String(kind)] : undefined;
+  if (!known || typeof given !== "object" || given === null) return;
+  for (const name of Object.keys(given)) if (!known.includes(name)) throw misuse(`${where} has an unknown member ${JSON.stringify(name.slice(0, 100))}; a client may send ${known.join(", ")}`);
+}
+
+/** @param {any} message @param {boolean | readonly string[] | undefined} custom @param {string} where */
+function checkCustom({ kind }, custom, where) {
+  if (custom === true || (Array.isArray(custom) && custom.includes(kind))) return;
+  throw new NotAllowed(`${where}: clients may not send custom messages${custom ? ` of the kind ${JSON.stringify(kind)}` : ""}; see the option \`customMessages\``);
+}
