@@ -109,6 +109,18 @@ mod tests {
             assert!(check(&with(pattern), &text(&evil)).unwrap_err().contains("does not match"), "{pattern}");
             assert_eq!(check(&with(pattern), &text("aaaaaaaaaaaa")), Ok(()), "{pattern}");
         }
+        for pattern in
+            ["(?:){4294967295}x", "(?:|){4294967295}x", "(?:a{0}){999999999}x", "(?:^){4294967295}x"]
+        {
+            assert_eq!(check(&with(pattern), &text("x")), Ok(()), "{pattern}");
+        }
+        let nested = ["(?:".repeat(40), "){1000}".repeat(40)].concat();
+        assert_eq!(check(&with(&nested), &text("x")), Ok(()));
+        let nested = ["(?:".repeat(40), "a?".to_owned(), "){1000}".repeat(40)].concat();
+        for pattern in [&nested, "(?:){9007199254740991}", "a{99999999999999999999}", "(?:a?){4294967295}"] {
+            let error = check(&with(pattern), &text("x")).unwrap_err();
+            assert!(error.starts_with("the tool's schema is not valid: "), "{pattern}: {error}");
+        }
         for pattern in [r"^(a+)\\1$", "^(?=a)a$"] {
             let error = check(&with(pattern), &text("aa")).unwrap_err();
             assert!(error.starts_with("the tool's schema is not valid: "), "{error}");

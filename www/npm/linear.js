@@ -9,12 +9,28 @@
 
 /** More states than a pattern may have; each turn of a counted repetition has its own. */
 const MAX_STATES = 5000;
+/** How many parts a pattern may come to, a part once for each turn of what repeats it: not every part makes a state. */
+const MAX_PARTS = 10 * MAX_STATES;
+/** How deep its groups may be nested. A host with little stack has room for twice as many. */
+const MAX_NESTED = 250;
 
 /**
- * A part of a pattern.
+ * A part of a pattern. One that takes no character holds at a place or does not, however often it is repeated.
  * @typedef {{ kind: "char", source: string } | { kind: "place", source: string } | { kind: "all", parts: Part[] } | { kind: "any", parts: Part[] }
  *   | { kind: "repeat", part: Part, min: number, max: number } | { kind: "look", part: Part, isAhead: boolean, isNegative: boolean }} Part
  */
+
+/** What is there everywhere, and makes no state. @type {Part} */
+const NOTHING = { kind: "all", parts: [] };
+
+/** The parts that may take a character. @type {WeakSet<Part>} */
+const taking = new WeakSet();
+
+/** @template {Part} P @param {P} part @param {Part[]} inner those in it */
+function made(part, inner) {
+  if (part.kind === "char" || inner.some((one) => taking.has(one))) taking.add(part);
+  return part;
+}
 
 /** Reads a pattern that the host's engine accepts. */
 class Reader {
@@ -22,6 +38,7 @@ class Reader {
   constructor(source) {
     this.source = source;
     this.at = 0;
+    this.depth = 0;
   }
 
   /** Takes what a sticky expression finds here. @param {RegExp} what */
@@ -36,15 +53,23 @@ class Reader {
   either() {
     const parts = [this.sequence()];
     while (this.take(/\|/y)) parts.push(this.sequence());
-    return parts.length === 1 ? /** @type {Part} */ (parts[0]) : { kind: "any", parts };
+    // Nothing once is as good as nothing many times.
+    const others = parts.filter((part) => part !== NOTHING);
+    if (others.length === 0) return NOTHING;
+    if (parts.length > others.length) others.push(NOTHING);
+    return others.length === 1 ? /** @type {Part} */ (others[0]) : made({ kind: "any", parts: others }, others);
   }
 
   /** @returns {Part} */
   sequence() {
     /** @type {Part[]} */
     const parts = [];
-    while (this.at < this.source.length && !/[|)]/.test(/** @type {string} */ (this.source[this.at]))) parts.push(this.repeated(this.atom()));
-    return { kind: "all", parts };
+    while (this.at < this.source.length && !/[|)]/.test(/** @type {string} */ (this.source[this.at]))) {
+      const part = this.repeated(this.atom());
+      if (part !== NOTHING) parts.push(part);
+    }
+    if (parts.length === 0) return NOTHING;
+    return parts.length === 1 ? /** @type {Part} */ (parts[0]) : made({ kind: "all", parts }, parts);
   }
 
   /** @returns {Part} */
@@ -52,9 +77,11 @@ class Reader {
     const place = this.take(/\^|\$|\\[bB]/y);
     if (place) return { kind: "place", source: place[0] };
     const group = this.take(/\((?:\?(?:(<?)([=!])|:|<[^>]*>))?/y);
-    if (!group) return { kind: "char", source: this.character() };
+    if (!group) return made({ kind: "char", source: this.character() }, []);
     if (this.source[this.at] === "?") throw new Error("it changes its flags inside");
+    if (++this.depth > MAX_NESTED) throw new Error(`its groups are nested deeper than ${MAX_NESTED}`);
     const part = this.either();
+    this.depth--;
     this.at++;
     return group[2] ? { kind: "look", part, isAhead: group[1] === "", isNegative: group[2] === "!" } : part;
   }
@@ -72,7 +99,10 @@ class Reader {
     const [, sign, from, comma, to] = found;
     const min = sign ? Number(sign === "+") : Number(from);
     const max = sign ? (sign === "?" ? 1 : Infinity) : comma ? Number(to || Infinity) : min;
-    return { kind: "repeat", part, min, max };
+    if (max === 0 || part === NOTHING) return NOTHING;
+    if (taking.has(part)) return made({ kind: "repeat", part, min, max }, [part]);
+    // It takes nothing: what holds here once holds here any number of times, and what need not hold says nothing.
+    return min > 0 ? part : NOTHING;
   }
 }
 
@@ -90,6 +120,8 @@ function charTest(source) {
  */
 /** @typedef {{ codes: number[], looks: Uint8Array[] }} Text */
 
+const tooMany = () => new Error(`its repetitions come to more than ${MAX_STATES} states`);
+
 /** @param {number | undefined} code */
 const isWord = (code) => code !== undefined && code < 128 && /\w/.test(String.fromCharCode(code));
 
@@ -105,6 +137,10 @@ const PLACES = {
 class Program {
   constructor() {
     this.size = 0;
+    /** How many parts were built so far. */
+    this.built = 0;
+    /** The number of each look; it is the same wherever the part that has it is repeated. @type {Map<Part, number>} */
+    this.known = new Map();
     /** The inner ones first. @type {{ start: State, end: State, isAhead: boolean }[]} */
     this.looks = [];
     /** @type {Map<string, (code: number) => boolean>} */
@@ -113,12 +149,13 @@ class Program {
 
   /** @param {Partial<State>} [state] @returns {State} */
   state(state) {
-    if (this.size >= MAX_STATES) throw new Error(`its repetitions come to more than ${MAX_STATES} states`);
+    if (this.size >= MAX_STATES) throw tooMany();
     return { next: [], ...state, id: this.size++ };
   }
 
   /** Makes the states of a part that lead on to another. @param {Part} part @param {State} next @param {boolean} isBackward @returns {State} */
   build(part, next, isBackward) {
+    if (++this.built > MAX_PARTS) throw tooMany();
     switch (part.kind) {
       case "char": {
         const takes = this.tests.get(part.source) ?? charTest(part.source);
@@ -130,11 +167,12 @@ class Program {
       case "all":
         return (isBackward ? part.parts : part.parts.toReversed()).reduce((after, one) => this.build(one, after, isBackward), next);
       case "any":
-        return this.state({ next: part.parts.map((one) => this.build(one, next, isBackward)) });
+        return this.state({ next: [...new Set(part.parts.map((one) => this.build(one, next, isBackward)))] });
       case "repeat":
         return this.#repeat(part, next, isBackward);
       case "look": {
-        const look = this.look(part.part, part.isAhead);
+        const look = this.known.get(part) ?? this.look(part.part, part.isAhead);
+        this.known.set(part, look);
         return this.state({ holds: ({ looks }, at) => (looks[look]?.[at] === 1) !== part.isNegative, next: [next] });
       }
     }
@@ -176,12 +214,12 @@ class Program {
       states = [];
       let steps = 1;
       for (let state; (state = open.pop()); ) {
+        steps++;
         if (seen[state.id] === at) continue;
         seen[state.id] = at;
-        steps++;
         if (state === end) found[at] = 1;
         if (state.takes) states.push(state);
-        else if (!state.holds || state.holds(text, at)) open.push(...state.next);
+        else if (!state.holds || state.holds(text, at)) for (const next of state.next) open.push(next);
       }
       count(steps);
     }

@@ -4,6 +4,9 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
@@ -70,14 +73,14 @@ test("the linear engine finds what the host's own finds", async () => {
   const ATOMS = ["a", "b", "c", ".", "[ab]", "[^a]", "\\w", "\\d", "\\s", "😀", "\\u{61}", "\\ud83d\\ude00", "-", "\\x61", "\\p{L}", "[a-c\\]]", "[😀b]", "\\n"];
   const PLACES = ["^", "$", "\\b", "\\B"];
   /** @param {number} deep @returns {string} */
-  const pattern = (deep) => Array.from({ length: 1 + below(2) }, () => Array.from({ length: 1 + below(3) }, () => part(deep)).join("")).join("|");
+  const pattern = (deep) => Array.from({ length: 1 + below(2) }, () => Array.from({ length: below(4) }, () => part(deep)).join("")).join("|");
   /** @param {number} deep */
   function part(deep) {
     const kind = below(deep > 0 ? 4 : 3);
     if (kind === 0) return pick(PLACES);
     const open = pick(["(", "(?:", "(?<n>", "(?=", "(?!", "(?<=", "(?<!"]);
     const atom = kind < 3 ? pick(ATOMS) : `${open}${pattern(deep - 1)})`;
-    return kind === 3 && /[=!]$/.test(open) ? atom : atom + pick(["", "", "", "*", "+", "?", "{2}", "{1,2}", "{0,}", "*?", "+?", "{0}"]);
+    return kind === 3 && /[=!]$/.test(open) ? atom : atom + pick(["", "", "", "*", "+", "?", "{2}", "{1,2}", "{0,}", "*?", "+?", "{0}", "{0,2}", "{3,}"]);
   }
   let matches = 0;
   for (let i = 0; i < 8_000; i++) {
@@ -99,6 +102,88 @@ test("the linear engine finds what the host's own finds", async () => {
     }
   }
   assert.ok(matches > 5_000, `${matches} matches`);
+});
+
+/** Patterns that repeat what takes no character more often than there is time for, or are too much in another way; a text with a match, if they are taken. @type {[string, string, string | RegExp][]} */
+const ENDLESS = [
+  ["nothing", "(?:){9007199254740991}", "x"],
+  ["nothing, at least so often", "(?:){9007199254740991,}x", "x"],
+  ["nothing, at most so often", "^(?:){0,9007199254740991}x$", "x"],
+  ["a group of nothing", "(){9007199254740991}", "x"],
+  ["nothing or nothing", "(?:|){9007199254740991}", "x"],
+  ["a part that is left out", "^(?:a{0}){999999999}x$", "x"],
+  ["a class that is left out", "^(?:[a-z]{0}(?:b{0,0})){999999999}x$", "x"],
+  ["nothing in nothing", `${"(?:".repeat(200)}${"){1000}".repeat(200)}x`, "x"],
+  ["nothing beside a character", "^(?:(?:){9007199254740991}x){2}$", "xx"],
+  ["nothing without an end, deep", `${"(".repeat(240)}${")*".repeat(240)}x`, "x"],
+  ["a start", "(?:^){1000000000000000}x", "x"],
+  ["an end", "x(?:$){9007199254740991}", "x"],
+  ["an edge of a word", "(?:\\b){9007199254740991}x", "x"],
+  ["no edge of a word", "x(?:\\B|\\b){9007199254740991,}y", "xy"],
+  ["a look ahead", "(?:(?=x)){9007199254740991}", "x"],
+  ["a look behind", "x(?:(?<=x)(?<!y)){9007199254740991}", "x"],
+  ["in a look ahead", "(?=(?:){9007199254740991}x)", "x"],
+  ["in a look behind", "(?<!(?:^){9007199254740991}y)x", "x"],
+  ["nothing or a start", "(?:|^|(?=y)){9007199254740991}x", "x"],
+  ["alternatives without end, repeated", `^(?:${"|".repeat(40_000)}x)*$`, "x"],
+  ["a large class", `^[${"xy".repeat(20_000)}]+(?:z|y)$`, "xy"],
+  ["a character", "a{9007199254740991}", /more than 5000 states/],
+  ["a character, and more digits than a number has", `a{${"9".repeat(400)}}`, /more than 5000 states/],
+  ["a count that overflows", "(?:ab?){99999999999999999999}", /more than 5000 states/],
+  ["what may be empty", "(?:a?){9007199254740991}", /more than 5000 states/],
+  ["what may be empty, deep", `${"(?:".repeat(50)}a?${"){1000}".repeat(50)}`, /more than 5000 states/],
+  ["starts beside a character", `(?:${"^".repeat(1000)}a){4000}`, /more than 5000 states/],
+  ["plain classes", `^${"[ab]{999}".repeat(1000)}$`, /more than 5000 states/],
+  ["too many alternatives", `^(?:${"a|".repeat(20_000)}b)+$`, /more than 5000 states/],
+  ["too deep", `${"(".repeat(5_000)}x${")".repeat(5_000)}`, /nested deeper than 250/],
+  ["too long", `^x*${"x".repeat(100_000)}$`, /100004 characters; the limit is 50000/],
+];
+
+test("a pattern that repeats nothing for ever is built at once or refused: by its author, by a server, in the names of members", async () => {
+  // In a process of its own, which can be stopped.
+  const code = `
+    import { readFileSync } from "node:fs";
+    import { tool, Agent, scripted } from ${JSON.stringify(new URL("../../../pkg/entry/node.js", import.meta.url).href)};
+    import { jsonSchemaValidator, mcpTools } from ${JSON.stringify(new URL("../../../pkg/mcp.js", import.meta.url).href)};
+    const answers = [];
+    for (const [name, pattern, text] of JSON.parse(readFileSync(process.argv[1], "utf8"))) {
+      const shapes = [[{ text: { type: "string", pattern } }, {}, { text }], [{}, { patternProperties: { [pattern]: { type: "number" } } }, { [text]: 1 }], [{}, { propertyNames: { pattern } }, { [text]: 1 }]];
+      for (const [properties, more, args] of shapes) {
+        const parameters = { type: "object", properties, ...more };
+        let answer;
+        try {
+          const go = tool({ name: "go", description: "", parameters, execute: () => "gone" });
+          const { messages } = await new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "go", arguments: args }] }, "done"]), tools: [go] }).prompt("Go");
+          answer = messages.find(({ role }) => role === "tool_result").content[0].text;
+        } catch (error) {
+          answer = String(error);
+        }
+        const client = { transport: {}, callTool() {}, getServerVersion: () => ({ name: "s" }), getServerCapabilities: () => ({ tools: {} }), setRequestHandler() {}, removeRequestHandler() {}, listTools: async () => ({ tools: [{ name: "t", inputSchema: parameters }] }) };
+        let listed = "gone";
+        await mcpTools(client, { prefix: "s", onError: (error) => void (listed = String(error)) });
+        const { valid, errorMessage } = jsonSchemaValidator.getValidator(parameters)(args);
+        answers.push([name, answer, listed, valid ? "gone" : errorMessage]);
+      }
+    }
+    console.log(JSON.stringify(answers));`;
+  const given = JSON.stringify(ENDLESS.map(([name, pattern, text]) => [name, pattern, typeof text === "string" ? text : "x"]));
+  const folder = await mkdtemp(join(tmpdir(), "patterns-"));
+  await writeFile(join(folder, "given.json"), given);
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", code, join(folder, "given.json")], { timeout: 60_000, maxBuffer: 2 ** 24 });
+  await rm(folder, { recursive: true });
+  const wanted = new Map(ENDLESS.map(([name, , text]) => [name, typeof text === "string" ? /^gone$/ : text]));
+  /** @type {[string, ...string[]][]} */
+  const answers = JSON.parse(stdout);
+  assert.equal(answers.length, 3 * ENDLESS.length);
+  for (const [name, ...said] of answers) for (const text of said) assert.match(text, /** @type {RegExp} */ (wanted.get(name)), `${name}: ${text}`);
+});
+
+test("steps are counted by the work, also where alternatives lead to the same place", async () => {
+  const { compile } = await import("../../../pkg/linear.js");
+  const isMatch = compile(`^(?:${"(?:^|b?)|".repeat(1_000)}a)*c$`);
+  let steps = 0;
+  isMatch("a".repeat(20), (/** @type {number} */ more) => void (steps += more));
+  assert.ok(steps > 20 * 1_000, `${steps} steps`);
 });
 
 test("what refers back to a group is refused when the tool is made, with the tool, the pattern and the way out", () => {

@@ -11,6 +11,10 @@ import { misuse, textOf } from "../shared.js";
 
 /** Characters, classes and fixed repetitions one after the other, behind `^` also with one open repetition at the end. */
 const PLAIN = /^(?:\^(?:(?:[^\\^$.|?*+()[\]{}]|\\[dDsSwW./-]|\[(?:[^\\\]]|\\.)+\])(?:\{\d{1,3}\})?)+[+*]?|\^?[\w /:@-]{0,99})\$?$/u;
+/** More turns than the fixed repetitions of such a pattern may have together: the host's engine writes out each of them. */
+const MAX_TURNS = 5000;
+/** The longest pattern: so much is soon read. */
+const MAX_PATTERN = 50_000;
 /** The longest text that is held against a pattern. */
 const MAX_TEXT = 100_000;
 /** How deep a schema may be nested; the engine reads no deeper. */
@@ -29,6 +33,14 @@ let loading;
 /** @param {Linear} module */
 export function useLinear(module) {
   linear = module;
+}
+
+/** @param {string} pattern */
+function isPlain(pattern) {
+  if (!PLAIN.test(pattern)) return false;
+  let turns = 0;
+  for (const [, count] of pattern.matchAll(/\{(\d+)\}/g)) turns += Number(count);
+  return turns <= MAX_TURNS;
 }
 
 /** The patterns of one schema. */
@@ -68,10 +80,11 @@ export class Patterns {
   /** Prepares a pattern, if all that it needs is there. @param {string} pattern @returns {Test | undefined} */
   #prepare(pattern) {
     try {
+      if (pattern.length > MAX_PATTERN) throw new Error(`it has ${pattern.length} characters; the limit is ${MAX_PATTERN}`);
       const own = new RegExp(pattern, "u");
       // What a group has found cannot be looked for in linear time.
       if (/\\[1-9k]/.test(pattern.replace(/\\[^1-9k]/gsu, ""))) throw new Error("it refers back to one of its groups, which may take centuries; write out what it repeats, or check it in `execute`");
-      const test = PLAIN.test(pattern) ? (/** @type {string} */ text) => own.test(text) : linear?.compile(pattern);
+      const test = isPlain(pattern) ? (/** @type {string} */ text) => own.test(text) : linear?.compile(pattern);
       this.tests.set(pattern, test);
       return test;
     } catch (error) {
