@@ -122,7 +122,7 @@ impl Index {
 }
 
 #[inline(never)]
-fn hash(id: &str) -> usize {
+pub(crate) fn hash(id: &str) -> usize {
     let mut hash: u32 = 0x811c_9dc5;
     for byte in id.bytes() {
         hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);

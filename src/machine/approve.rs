@@ -162,6 +162,7 @@ impl Step<'_> {
     }
 
     fn clear_again(&mut self, batch: &mut Batch, place: usize, arguments: RawJson) {
+        let arguments = arguments.as_arguments().unwrap_or(arguments);
         if let Some(call) = batch.calls.get_mut(place) {
             call.given = Some(arguments.clone());
             call.arguments = arguments;
@@ -171,7 +172,7 @@ impl Step<'_> {
         batch.state = state;
         match cleared {
             Some(Cleared::Stop(reason)) => self.stop_batch(batch, &reason),
-            Some(Cleared::Skip(text)) => self.settle(batch, place, ToolResultCause::Skipped, &text),
+            Some(Cleared::No(cause, text)) => self.settle(batch, place, cause, &text),
             Some(Cleared::Yes(arguments)) => {
                 if let Some(call) = batch.calls.get_mut(place) {
                     call.arguments = arguments;

@@ -17,7 +17,8 @@ use super::step::Step;
 /// What the policies decided about one call.
 pub(super) enum Cleared {
     Yes(RawJson),
-    Skip(String),
+    /// It does not run, for this reason: they skip it, or gave it arguments that no tool may have.
+    No(ToolResultCause, String),
     Stop(String),
 }
 
@@ -38,15 +39,16 @@ impl Step<'_> {
     }
 
     /// Calls that were cut off or are not valid JSON get their result at once; nobody is asked about them.
-    fn answer_faults(&mut self, batch: &mut Batch) {
+    pub(super) fn answer_faults(&mut self, batch: &mut Batch) {
         for (id, fault) in &std::mem::take(&mut batch.answer.faults) {
-            let Some(place) = batch.place_of(id) else { continue };
+            let Some(place) = batch.place_of(id).filter(|place| batch.is_open(*place)) else { continue };
             match fault {
                 CallFault::Cut => self.settle(batch, place, ToolResultCause::Incomplete, ""),
                 CallFault::Malformed(error) => {
                     let given = batch.answer.own_arguments.get(id).map(|raw| raw.to_value());
                     let given = given.as_ref().and_then(|v| v.as_str()).unwrap_or_default();
                     let detail = ["the arguments are no JSON (", error, "): ", given].concat();
+                    self.close_open_question(batch, place);
                     self.settle(batch, place, ToolResultCause::InvalidArguments, &detail);
                 }
                 CallFault::NotAnObject => {
@@ -67,7 +69,7 @@ impl Step<'_> {
         }
         let state = self.state.session.snapshot();
         batch.state = state.clone();
-        let (mut skipped, mut stopped) = (Vec::new(), None);
+        let (mut refused, mut stopped) = (Vec::new(), None);
         for place in 0..batch.calls.len() {
             match self.clear_call(batch, place, &state) {
                 None => {}
@@ -76,7 +78,7 @@ impl Step<'_> {
                         call.arguments = arguments;
                     }
                 }
-                Some(Cleared::Skip(text)) => skipped.push((place, text)),
+                Some(Cleared::No(cause, text)) => refused.push((place, cause, text)),
                 // The others are still shown: whoever counts or audits calls sees all of them.
                 Some(Cleared::Stop(reason)) => drop(stopped.get_or_insert(reason)),
             }
@@ -84,9 +86,9 @@ impl Step<'_> {
         if let Some(reason) = stopped {
             return Err(reason);
         }
-        for (place, text) in &skipped {
+        for (place, cause, text) in &refused {
             self.close_open_question(batch, *place);
-            self.settle(batch, *place, ToolResultCause::Skipped, text);
+            self.settle(batch, *place, *cause, text);
         }
         Ok(())
     }
@@ -111,13 +113,18 @@ impl Step<'_> {
                 Ok(DispatchVerdict::Continue) => {}
                 Err(_) => seen.arguments = before,
                 Ok(DispatchVerdict::Inject(mut messages)) => injected.append(&mut messages),
-                Ok(DispatchVerdict::Skip(text)) => return Some(Cleared::Skip(text)),
+                Ok(DispatchVerdict::Skip(text)) => return Some(Cleared::No(ToolResultCause::Skipped, text)),
                 Ok(DispatchVerdict::Stop(reason)) => return Some(Cleared::Stop(reason)),
             }
         }
         let arguments = seen.arguments;
+        // Those of the model and of a person have been read so.
+        let read = if arguments.is_same(&call.arguments) { Ok(arguments) } else { arguments.as_arguments() };
         batch.injected.append(&mut injected);
-        Some(Cleared::Yes(arguments))
+        Some(match read {
+            Ok(arguments) => Cleared::Yes(arguments),
+            Err(why) => Cleared::No(ToolResultCause::InvalidArguments, why),
+        })
     }
 
     /// A policy stopped the batch: every call without a result gets one that says so.

@@ -6,6 +6,7 @@ use crate::data::json::RawJson;
 use crate::rules::approval::{
     ApprovalEntry, ApprovalState, DecisionSource, ToolApprovalAction, ToolDecision,
 };
+use crate::rules::stream::CallFault;
 use crate::words::message::ToolResultCause;
 
 use super::batch::{Batch, BatchCall, CallStatus, Ending};
@@ -85,8 +86,12 @@ impl Step<'_> {
     fn recheck_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
         for call in batch.calls.iter_mut().filter(|call| !call.status.is_done()) {
             let own = batch.answer.own_arguments.get(&call.block.call_id).unwrap_or(&call.block.arguments);
-            call.arguments = call.given.as_ref().unwrap_or(own).clone();
+            match call.given.as_ref().unwrap_or(own).as_arguments() {
+                Ok(arguments) => call.arguments = arguments,
+                Err(why) => batch.answer.faults.push((call.block.call_id.clone(), CallFault::Malformed(why))),
+            }
         }
+        self.answer_faults(batch);
         let injected = std::mem::take(&mut batch.injected);
         let cleared = self.clear_by_policies(batch);
         batch.injected = injected;

@@ -7,5 +7,6 @@ mod decisions;
 mod filtered;
 mod keys;
 mod listeners;
+mod numbers;
 mod sealed;
 mod spending;

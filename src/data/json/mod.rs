@@ -5,6 +5,7 @@
 //! numbers keep their text (no floating-point code in the Wasm file), and a lone surrogate becomes U+FFFD
 //! instead of losing a frame.
 
+mod arguments;
 mod map;
 mod numbers;
 mod raw;

@@ -160,3 +160,72 @@ fn what_is_json_is_what_another_reader_takes_for_json() {
     }
     assert!(taken > 1_000, "{taken}");
 }
+
+#[test]
+fn what_a_number_is_as_a_double_is_found_without_one() {
+    use super::numbers::{Extent, extent};
+    let dice = |seed: &mut u64| {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(*seed >> 33).unwrap()
+    };
+    let mut seed = 20_261_127;
+    let digits = |seed: &mut u64, most: usize| -> String {
+        let count = 1 + dice(seed) % most;
+        (0..count).map(|_| char::from(b"0123456789"[dice(seed) % 10])).collect()
+    };
+    let mut seen = [0; 3];
+    for round in 0..60_000 {
+        let whole = digits(&mut seed, if round % 7 == 0 { 400 } else { 3 });
+        let whole = whole.trim_start_matches('0');
+        let whole = if whole.is_empty() { "0" } else { whole };
+        let (sign, point) = (["", "-"][round % 2], round % 3 > 0);
+        let fraction = if point { format!(".{}", digits(&mut seed, 400)) } else { String::new() };
+        let near = [308, 309, 324, 323, 310, 700][digits(&mut seed, 2).parse::<usize>().unwrap() % 6];
+        let exponent = match round % 5 {
+            0 => String::new(),
+            1 => format!("e{near}"),
+            2 => format!("E-{near}"),
+            3 => format!("e+{}", digits(&mut seed, 4)),
+            _ => format!("e-{}", digits(&mut seed, 25)),
+        };
+        let text = [sign, whole, &fraction, &exponent].concat();
+        let double: f64 = text.parse().unwrap();
+        let expected = match double {
+            _ if double.is_infinite() => Extent::Infinite,
+            _ if double == 0.0 && double.is_sign_negative() => Extent::NegativeZero,
+            _ => Extent::Ordinary,
+        };
+        assert_eq!(extent(&text), expected, "{text}");
+        seen[expected as usize] += 1;
+    }
+    assert!(seen.iter().all(|count| *count > 2_000), "{seen:?}");
+    let bounds = [
+        "1.7976931348623157e308",
+        "17976931348623158e292",
+        "1.7976931348623158078e308",
+        "-4.9e-324",
+        "-2.4703282292062328e-324",
+    ];
+    assert!(bounds.iter().all(|text| extent(text) == Extent::Ordinary));
+    assert_eq!(extent("1.7976931348623158080e308"), Extent::Infinite);
+    assert_eq!(extent("-2.4703282292062327e-324"), Extent::NegativeZero);
+    assert_eq!(extent(&["1".repeat(309), "e-1".into()].concat()), Extent::Ordinary);
+}
+
+#[test]
+fn arguments_are_the_same_for_all_readers_however_many_names_there_are() {
+    let many = |names: std::ops::Range<u32>| names.map(|n| format!("\"n{n}\":{n},")).collect::<String>();
+    let whole = format!("{{{}\"last\":[]}}", many(0..3_000));
+    assert_eq!(RawJson::parse_arguments(&whole).unwrap().unwrap().as_str(), whole);
+    for (at, to) in [(3, 4), (9, 10), (2_990, 2_991)] {
+        let twice = format!("{{{}{}\"last\":[]}}", many(0..3_000), many(at..to));
+        let read = RawJson::parse_arguments(&twice).unwrap().unwrap();
+        assert_eq!(read.as_str(), twice.replacen(&many(at..to), "", 1));
+        assert_eq!(RawJson::parse(&twice).unwrap().as_arguments(), Ok(read));
+    }
+    let own = RawJson::parse(&whole).unwrap();
+    assert!(own.as_arguments().unwrap().is_same(&own));
+    for broken in ["", "{", "{\"a\":1e}", "{}{}", "[1,]"] {
+        assert_eq!(RawJson::parse_arguments(broken).err(), RawJson::parse(broken).err(), "{broken}");
+    }
+}

@@ -98,6 +98,13 @@ impl StoredAnswer {
         for (id, arguments) in answer.map("ownArguments").iter() {
             read.own_arguments.insert(id.to_owned(), arguments.to_raw());
         }
+        // Whoever wrote it may have let them pass.
+        for call in message.tool_calls().filter(|call| !faults.iter().any(|(id, _)| id == call.call_id)) {
+            let own = read.own_arguments.get(&call.call_id).unwrap_or(&call.arguments);
+            if let Err(why) = own.as_arguments() {
+                read.faults.push((call.call_id.clone(), CallFault::Malformed(why)));
+            }
+        }
         Some(read)
     }
 }

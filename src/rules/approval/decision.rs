@@ -29,12 +29,17 @@ pub enum ToolDecision {
 }
 
 impl ToolDecision {
-    /// Returns why the decision is none: it would run the call with arguments that are no object.
+    /// Returns why the decision is none: it would run the call with arguments that are no object, or with a number that is not
+    /// finite.
     pub(crate) fn flaw(&self) -> Option<String> {
         match self {
             ToolDecision::AcceptWith(arguments) if !arguments.is_object() => {
                 let got = arguments.to_value().kind();
                 Some(["the `arguments` of a decision must be an object, got ", got].concat())
+            }
+            ToolDecision::AcceptWith(arguments) => {
+                let why = arguments.as_arguments().err()?;
+                Some(["the `arguments` of a decision do not fit: ", &why].concat())
             }
             _ => None,
         }
@@ -64,7 +69,8 @@ pub enum ApprovalError {
     UnknownToolCallId(String),
     /// The call has already been decided or has started.
     AlreadyResolved(String),
-    /// The decision about the call with this id would run it with arguments that are no object.
+    /// The decision about the call with this id would run it with arguments that are no object, or with
+    /// a number that is not finite.
     InvalidArguments(String),
     /// The command contains no decision about a call.
     InvalidCommand,
@@ -86,9 +92,12 @@ impl ApprovalError {
         match self {
             ApprovalError::UnknownToolCallId(id) => ["unknown tool_call_id: ", id].concat(),
             ApprovalError::AlreadyResolved(id) => ["tool_call_id ", id, " is already resolved"].concat(),
-            ApprovalError::InvalidArguments(id) => {
-                ["the `arguments` of the decision about tool_call_id ", id, " are no object"].concat()
-            }
+            ApprovalError::InvalidArguments(id) => [
+                "the `arguments` of the decision about tool_call_id ",
+                id,
+                " are no object with finite numbers",
+            ]
+            .concat(),
             ApprovalError::InvalidCommand => "invalid approval command for state machine".to_owned(),
         }
     }

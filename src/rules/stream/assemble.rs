@@ -23,8 +23,8 @@ pub use limit::{Excess, MAX_ANSWER};
 pub enum CallFault {
     /// The token limit cut the call off.
     Cut,
-    /// The arguments are not valid JSON. The text is the parse error, so that the model can correct the
-    /// call.
+    /// The arguments are not valid JSON, or have a number that is not finite, which one would be shown and another
+    /// would run. The text says what is wrong, so that the model can correct the call.
     Malformed(String),
     /// The arguments are JSON, but not an object.
     NotAnObject,
@@ -252,9 +252,10 @@ impl PartialCall {
         } else if matches!(text, "" | "null" | "\"null\"" | "{}\"\"") {
             (RawJson::empty_object(), None)
         } else {
-            match RawJson::parse(text) {
-                Ok(value) if value.is_object() => (value, None),
-                Ok(value) => (value, Some(CallFault::NotAnObject)),
+            match RawJson::parse_arguments(text) {
+                Ok(Ok(value)) if value.is_object() => (value, None),
+                Ok(Ok(value)) => (value, Some(CallFault::NotAnObject)),
+                Ok(Err(why)) => (RawJson::string(text), Some(CallFault::Malformed(why))),
                 Err(_) if length => (RawJson::empty_object(), Some(CallFault::Cut)),
                 Err(error) => (RawJson::string(text), Some(CallFault::Malformed(error.text()))),
             }
