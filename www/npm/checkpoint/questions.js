@@ -23,7 +23,9 @@ export function openQuestions(run, messages) {
   return listOf(run?.phase?.calls).flatMap((call) => {
     const { id, askedAt = 0 } = call?.question ?? {};
     const block = blocks.find(({ callId }) => callId === call?.callId);
-    return id && block && call.status !== "done" && pending.has(block.callId) ? { ...block, arguments: call.arguments ?? block.arguments, id, kind: "tool", path: [], askedAt } : [];
+    // Those that the engine will refuse are asked about no more.
+    const isRefused = Object.hasOwn(/** @type {any} */ (run)?.phase?.faults ?? {}, call?.callId);
+    return id && block && !isRefused && call.status !== "done" && pending.has(block.callId) ? { ...block, arguments: call.arguments ?? block.arguments, id, kind: "tool", path: [], askedAt } : [];
   });
 }
 

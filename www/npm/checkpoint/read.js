@@ -1,7 +1,7 @@
 // @ts-check
 // Reads checkpoints.
 
-import { isBase64, isSealed, kindOf, MIME_TYPE, misuse, noUsage, textOf } from "../shared.js";
+import { flawOf as flawOfJson, isBase64, isSealed, kindOf, MIME_TYPE, misuse, noUsage, textOf } from "../shared.js";
 import { defaultStopReason, FOREIGN, FORMAT, KEPT, NAMES, STATE_VERSION, uuidOf } from "./format.js";
 
 /** @import { AgentMessage } from "../index.js" */
@@ -18,10 +18,27 @@ export function fromCheckpoint(given) {
   checkEnvelope({ version, format, run_id, messages, metadata });
   const { turnwheel, ...otherMetadata } = isObject(metadata) ? metadata : {};
   checkState(turnwheel);
-  return {
-    runId: turnwheel?.run?.runId ?? uuidOf(run_id),
-    messages: readMessages(messages), state: structuredClone(turnwheel), otherFields: { ...fields, metadata: otherMetadata },
-  };
+  const read = readMessages(messages);
+  const state = structuredClone(turnwheel);
+  refuseArguments(state?.run?.phase, read);
+  return { runId: turnwheel?.run?.runId ?? uuidOf(run_id), messages: read, state, otherFields: { ...fields, metadata: otherMetadata } };
+}
+
+/**
+ * The engine refuses open calls with arguments that it would be given otherwise than they are shown: Infinity is null in JSON.
+ * @param {any} phase of the run @param {AgentMessage[]} messages
+ */
+function refuseArguments(phase, messages) {
+  const answer = messages[phase?.place ?? -1];
+  if (answer?.role !== "assistant") return;
+  const calls = Array.isArray(phase.calls) ? phase.calls : [];
+  for (const block of answer.content) {
+    if (block.type !== "tool_call") continue;
+    const call = calls.find((/** @type {any} */ one) => one?.callId === block.callId);
+    if (call?.status === "done") continue;
+    const flaw = flawOfJson([call?.given, call?.arguments, phase.ownArguments?.[block.callId], block.arguments], new Set(), "it")?.replace(/^it\[\d\]/, "`arguments`");
+    if (flaw) phase.faults = { ...phase.faults, [block.callId]: flaw };
+  }
 }
 
 /**

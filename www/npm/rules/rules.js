@@ -4,7 +4,7 @@
 
 import { OUTPUT_TOOL } from "../boundary/protocol.js";
 import { callText } from "../messages/call-text.js";
-import { kindOf, limitError, misuse } from "../core.js";
+import { flawOf, kindOf, limitError, misuse } from "../core.js";
 import { callHost, handled } from "./host-call.js";
 import { queuesOf } from "./host-queue.js";
 import { callPolicy, runPolicies } from "./policies.js";
@@ -63,6 +63,9 @@ const RULES = {
     const { stop, skip, inject, arguments: args } = callPolicy(() => core.options.policies?.preDispatch?.[policy]?.(context)) ?? {};
     if (stop !== undefined) return { stop };
     if (skip !== undefined) return { skip };
+    // The call would run, and be shown, with null.
+    const flaw = args && flawOf(args, new Set(), "`arguments`");
+    if (flaw) return { skip: `invalid arguments for \`${call.toolName}\`: a policy gave what is no JSON: ${flaw}` };
     return { ...(args && { arguments: args }), inject };
   },
 
