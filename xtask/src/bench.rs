@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
+use crate::against;
 use crate::args::{Args, Misuse};
 use crate::pack::{self, Kind};
 use crate::run::{command, exit_code, read, root, run as run_command};
@@ -54,16 +55,15 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     }
 }
 
-/// Compares the package with another build of it, in one run, interleaved. Fails if a cell got worse by more than
-/// its noise.
+/// Compares the package with another build of it, or with that of a revision, in one run, interleaved. Fails if a
+/// cell got worse by more than its noise.
 fn against(old: &str, args: &Args) -> Result<ExitCode> {
-    let no_package = |_| Misuse(format!("`{old}` is no package: it has no entry/node.js"));
-    let entry = fs::canonicalize(format!("{old}/entry/node.js")).map_err(no_package)?;
-    let old = entry.ancestors().nth(2).unwrap_or(&entry);
+    let old = against::find(old)?;
     setup::for_build()?;
+    let old = old.package()?;
     let new = pack::build(Kind::Release)?.folder;
     let mut bench = command("node");
-    bench.arg(root().join("benches/against.mjs")).args([old, &new]).args(&args.positional);
+    bench.arg(root().join("benches/against.mjs")).args([old, new]).args(&args.positional);
     for flag in ["--rounds", "--node"] {
         bench.args(args.value(flag).map(|value| format!("{flag}={value}")));
     }
@@ -173,7 +173,7 @@ mod tests {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             run(&words).unwrap_err().downcast::<Misuse>().unwrap().to_string()
         };
-        assert_eq!(refused(&["--against", "nowhere"]), "`nowhere` is no package: it has no entry/node.js");
+        assert!(refused(&["--against", "nowhere"]).starts_with("`nowhere` is neither a package ("));
         assert!(refused(&["--against", "pkg", "--jobs", "W1"]).starts_with("`--jobs` does not go with it: "));
         assert_eq!(
             refused(&["--rounds", "9"]),

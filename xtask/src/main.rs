@@ -1,10 +1,12 @@
 //! `cargo xtask NAME`: everything this repository does besides `cargo build`.
 
+mod against;
 mod args;
 mod bench;
 mod crates;
 mod demo;
 mod deny;
+mod differ;
 mod licence;
 mod locks;
 mod pack;
@@ -74,9 +76,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]\n  bench --against OLD_PKG [CELL...] [--rounds N] [--node PATH]\n  bench --page [--rounds N]\n  bench --tape [CELL...] [--rounds N]",
-        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md; or against another build of itself, in turns: fails if a cell got worse by more than its noise; or pages of all on a slow network, until the first text: the whole of it writes benches/PAGE.md; or what recording a tape costs",
+        usage: "bench [--engines A,B] [--jobs W1,W2] [--reps N] [--node PATH]\n  bench --against REV|OLD_PKG [CELL...] [--rounds N] [--node PATH]\n  bench --page [--rounds N]\n  bench --tape [CELL...] [--rounds N]",
+        about: "the package against a plain loop and its peers; the whole of it writes benches/RESULTS.md; or against another revision or build of itself, in turns: fails if a cell got worse by more than its noise; or pages of all on a slow network, until the first text: the whole of it writes benches/PAGE.md; or what recording a tape costs",
         run: bench::run,
+    },
+    Command {
+        name: "differ",
+        usage: "differ --against REV|OLD_PKG [--sequences N] [--seed N]",
+        about: "plays random sequences of calls of the public API, 9,000 or as told, with the package of another revision or folder and with the present one, and compares everything that can be seen; each goes on from the other's checkpoints too",
+        run: differ::run,
     },
     Command {
         name: "setup",
