@@ -54,7 +54,7 @@ test("a decision that says one thing when it is checked and another when it is s
 
 test("agentHandler answers with an error, RemoteAgent throws, and nothing runs", async () => {
   const { agent, ran } = asking();
-  const handler = agentHandler(agent, { authorize: () => true });
+  const handler = agentHandler(agent, { authorize: () => true, answers: ["tool", "arguments"] });
   const run = agent.prompt("Go.");
   await settle();
   const post = (/** @type {string} */ body) => handler(new Request("http://localhost/agent/resolve", { method: "POST", headers: { "content-type": "application/json" }, body }));

@@ -39,7 +39,7 @@ const refusals = (/** @type {Agent} */ agent) => agent.messages.flatMap((message
 
 /** @type {[string, RegExp][]} */
 const INFINITE = [
-  ['{"amount":1e400}', /^invalid arguments for `pay`: `amount` is 1e400, which is too large for a number$/],
+  ['{"amount":1e400}', /^invalid arguments for `pay`: .*`amount` is 1e400, which is too large for a number/],
   ['{"amount":-1e309}', /`amount` is -1e309/], ['{"amount":1.7976931348623159E+308}', /is 1\.7976931348623159E\+308/],
   [`{"amount":${"9".repeat(310)}}`, /`amount` is 9{40}…, which/], ['{"a":[{"b":[0,1e999999999999999999999]}]}', /`a\[0\]\.b\[1\]` is 1e9/],
   ['{"amount":1,"amount":1e400}', /1e400/],
@@ -99,7 +99,7 @@ for (const [text, args] of SAME) {
 test("a decision gives no number that is not finite, whoever sends it", async () => {
   const { ran, pay } = paying();
   const agent = new Agent({ model: writing(['{"amount":1}']), tools: [pay] });
-  const handler = agentHandler(agent);
+  const handler = agentHandler(agent, { answers: ["tool", "arguments"] });
   const run = agent.prompt("Go");
   await until(agent, () => agent.pendingQuestions.length > 0);
   const { id, callId } = /** @type {any} */ (agent.pendingQuestions[0]);
