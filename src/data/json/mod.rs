@@ -7,6 +7,7 @@
 
 mod arguments;
 mod map;
+mod mend;
 mod numbers;
 mod raw;
 mod read;
@@ -21,6 +22,7 @@ use std::fmt;
 use crate::data::text;
 
 pub use map::Map;
+pub(crate) use mend::{escaped_controls, mended_object};
 pub use numbers::{Number, write_u64};
 pub use raw::RawJson;
 pub use read::Reader;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::data::json::RawJson;
+use crate::data::json::{RawJson, mended_object};
 use crate::data::text;
 use crate::rules::call_ids::keep_original;
 use crate::words::event::{Delta, DeltaKind};
@@ -249,15 +249,21 @@ impl PartialCall {
         let text = self.text.trim();
         let (arguments, fault) = if self.open {
             (RawJson::empty_object(), Some(CallFault::Cut))
-        } else if matches!(text, "" | "null" | "\"null\"" | "{}\"\"") {
+        } else if matches!(text, "" | "null") {
             (RawJson::empty_object(), None)
         } else {
             match RawJson::parse_arguments(text) {
                 Ok(Ok(value)) if value.is_object() => (value, None),
-                Ok(Ok(value)) => (value, Some(CallFault::NotAnObject)),
-                Ok(Err(why)) => (RawJson::string(text), Some(CallFault::Malformed(why))),
                 Err(_) if length => (RawJson::empty_object(), Some(CallFault::Cut)),
-                Err(error) => (RawJson::string(text), Some(CallFault::Malformed(error.text()))),
+                Ok(Err(why)) => (RawJson::string(text), Some(CallFault::Malformed(why))),
+                read => match (mended_object(text).map(|object| object.as_arguments()), read) {
+                    (Some(Ok(object)), _) => (object, None),
+                    (None, Ok(Ok(value))) => (value, Some(CallFault::NotAnObject)),
+                    (Some(Err(why)), _) | (None, Ok(Err(why))) => {
+                        (RawJson::string(text), Some(CallFault::Malformed(why)))
+                    }
+                    (None, Err(error)) => (RawJson::string(text), Some(CallFault::Malformed(error.text()))),
+                },
             }
         };
         let mut block = ToolCallBlock {

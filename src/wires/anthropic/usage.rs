@@ -63,12 +63,16 @@ impl AnthropicUsage {
         self.input.is_none() && self.output.is_none()
     }
 
-    /// Replaces earlier values by later ones, field by field: they are totals.
+    /// Replaces earlier values by later ones, field by field: they are totals. Zeros that say nothing of the prompt do
+    /// not: SGLang and gateways write them into the last event.
     pub(super) fn merge(&mut self, later: &AnthropicUsage) {
-        self.input = later.input.or(self.input);
-        self.output = later.output.or(self.output);
-        self.cache_read = later.cache_read.or(self.cache_read);
-        self.cache_write = later.cache_write.or(self.cache_write);
+        let of_prompt = [later.input, later.cache_read, later.cache_write];
+        if of_prompt.iter().any(|tokens| tokens.is_some_and(|tokens| tokens > 0)) || self.is_empty() {
+            self.input = later.input.or(self.input);
+            self.cache_read = later.cache_read.or(self.cache_read);
+            self.cache_write = later.cache_write.or(self.cache_write);
+        }
+        self.output = later.output.filter(|tokens| *tokens > 0).or(self.output).or(later.output);
         self.thinking = later.thinking.or(self.thinking);
         self.billed = later.billed.or(self.billed);
     }

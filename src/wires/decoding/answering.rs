@@ -1,7 +1,7 @@
 //! The progress of an answer. It belongs to the [`SseDecoder`](super::frames::SseDecoder); what a wire's
 //! decoder does to it becomes events.
 
-use crate::data::json::{JsonError, RawJson};
+use crate::data::json::{JsonError, RawJson, Value, escaped_controls};
 use crate::data::room::{grow_text, has_room};
 use crate::rules::stream::{AssistantMessageEvent as Event, Excess};
 use crate::wires::Remarks;
@@ -35,6 +35,8 @@ pub(crate) struct Answering {
     pub(crate) remarks: Remarks,
     /// Where the frame just read may differ from the next one.
     pub(crate) holes: Holes,
+    /// The last frame, mended: see [`Answering::take_mended`].
+    mended: Option<String>,
     usage: Option<Usage>,
     is_started: bool,
     /// `Done` or `Error` is out.
@@ -79,7 +81,10 @@ impl Answering {
     }
 
     /// Reports the usage so far, if it has changed.
-    pub(crate) fn report_usage(&mut self, usage: Usage) {
+    pub(crate) fn report_usage(&mut self, mut usage: Usage) {
+        if let Some(known) = &self.usage {
+            keep_counts(known, &mut usage);
+        }
         if !self.is_ended && self.usage != Some(usage) {
             self.usage = Some(usage);
             self.out.push(Event::Usage(usage));
@@ -189,9 +194,18 @@ impl Answering {
         self.fail(if is_no_stream { no_stream(stray) } else { ended_early(stray) });
     }
 
+    /// Returns the frame that was read last without the raw control characters that made it unreadable.
+    pub(super) fn take_mended(&mut self) -> Option<String> {
+        self.mended.take()
+    }
+
     /// Judges a frame that is not JSON: the text of an error, the last frame of a connection that was cut, or
     /// the words by which some proxies keep a connection alive.
     pub(crate) fn broken(&mut self, frame: &Frame<'_>, error: &JsonError) {
+        self.mended = escaped_controls(frame.data).filter(|text| Value::parse_bounded(text).is_ok());
+        if self.mended.is_some() {
+            return;
+        }
         if frame.event == "error" {
             self.fail(in_stream_text(frame.data));
         } else if !self.is_over && frame.data.starts_with("{") {
@@ -210,5 +224,25 @@ impl Answering {
     pub(super) fn remarks(&self) -> Remarks {
         let (raw_stop_reason, refusals) = (self.stop_word.clone(), self.blocks.refusals.clone());
         Remarks { raw_stop_reason, refusals, ..self.remarks.clone() }
+    }
+}
+
+/// Keeps what is known where a later report says zero: neither a prompt nor an answer shrinks to nothing while it is
+/// counted. Gateways that do not count write zeros into the last event.
+fn keep_counts(known: &Usage, usage: &mut Usage) {
+    let prompt =
+        |usage: &Usage| usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
+    let is_without_prompt = prompt(usage) == 0 && prompt(known) > 0;
+    let is_without_answer = usage.output == 0 && known.output > 0;
+    if is_without_prompt {
+        (usage.input, usage.cache_read, usage.cache_write) =
+            (known.input, known.cache_read, known.cache_write);
+    }
+    if is_without_answer {
+        (usage.output, usage.reasoning) = (known.output, known.reasoning);
+    }
+    if is_without_prompt || is_without_answer {
+        usage.total = 0;
+        *usage = usage.totalled();
     }
 }

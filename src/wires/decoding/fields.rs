@@ -55,12 +55,18 @@ pub(crate) fn text<'a>(reader: &mut Reader<'a>) -> Result<Option<Cow<'a, str>>, 
     }))
 }
 
-/// Reads a string into a slot, or puts the JSON text of anything else but `null` there.
+/// Reads a string into a slot, or puts the JSON text of anything else but `null` there. An empty text does not replace
+/// another.
 pub(crate) fn text_or_json<'a>(reader: &mut Reader<'a>, slot: &mut Option<Piece<'a>>) -> ReadResult {
+    let known = slot.take();
     match reader.peek() {
-        Some(b'"' | b'n') => Piece::read(reader, slot),
-        _ => reader.skip().map(|raw| *slot = Some(raw.into())),
+        Some(b'"' | b'n') => Piece::read(reader, slot)?,
+        _ => *slot = Some(reader.skip()?.into()),
     }
+    if slot.as_ref().is_none_or(Piece::is_empty) {
+        *slot = known.or(slot.take());
+    }
+    Ok(())
 }
 
 /// Reads a number into a slot; anything else leaves the slot as it is.
@@ -68,7 +74,12 @@ pub(crate) fn number(reader: &mut Reader<'_>, slot: &mut Option<u64>) -> ReadRes
     reader.optional_u64().map(|number| *slot = number.or(*slot))
 }
 
-/// Reads a string into a slot; anything else empties the slot.
+/// Reads a string into a slot. Anything else leaves the slot as it is, and an empty text too: neither unsays what was
+/// said before.
 pub(crate) fn string<'a>(reader: &mut Reader<'a>, slot: &mut Cow<'a, str>) -> ReadResult {
-    text(reader).map(|text| *slot = text.unwrap_or_default())
+    text(reader).map(|text| {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            *slot = text;
+        }
+    })
 }

@@ -80,6 +80,10 @@ impl SseDecoder {
                         wire.late_frame(frame, answering);
                     } else {
                         wire.frame(frame, answering);
+                        if let Some(text) = answering.take_mended() {
+                            wire.frame(Frame { data: &text, ..frame }, answering);
+                            answering.holes.text = None;
+                        }
                     }
                     template.learn(&frame, answering, known);
                 }

@@ -13,6 +13,8 @@ pub(super) struct ChatCalls {
     calls: Vec<ChatCall>,
     /// The highest index of a call: a higher one need not be looked for.
     highest_index: Option<u64>,
+    /// How many of them have begun, or cannot begin yet because they have no name.
+    begun: usize,
 }
 
 #[derive(Default)]
@@ -20,9 +22,9 @@ struct ChatCall {
     index: Option<u64>,
     id: String,
     name: String,
-    /// Its block. It has none before its name is known.
+    /// Its block. It has none before its name is whole, which the next piece tells: some servers send names in pieces.
     block: Option<u32>,
-    /// Arguments that came before the name, and those of calls without an id, whose repetition must be
+    /// Arguments that came before the block began, and those of calls without an id, whose repetition must be
     /// recognised.
     text: String,
     length: usize,
@@ -62,11 +64,39 @@ impl ChatCalls {
         let Some(call) = self.calls.get_mut(at) else {
             return;
         };
+        let has_more_of_name = call.block.is_none() && call.name_goes_on(&piece.name);
+        let has_arguments = piece.arguments.as_ref().is_some_and(|arguments| !arguments.is_empty());
         let is_known = count == 1 && call.block.is_some() && !call.id.is_empty() && piece.extra.is_none();
         let span = piece.arguments.as_ref().and_then(Piece::span);
         answering.holes.text = span.filter(|_| is_known);
         let bytes = call.take(piece, answering);
         answering.count_bytes(bytes);
+        // Arguments that are whole, or go on without a piece of the name, end the name.
+        let is_named = call.block.is_none()
+            && has_arguments
+            && !call.name.is_empty()
+            && (!has_more_of_name || is_whole_object(&call.text));
+        if is_named {
+            self.begin_up_to(at + 1, answering);
+        }
+    }
+
+    /// Begins the calls that wait for the rest of their name: something else follows.
+    pub(super) fn begin_waiting(&mut self, answering: &mut Answering) {
+        if self.begun < self.calls.len() {
+            self.begin_up_to(self.calls.len(), answering);
+        }
+    }
+
+    /// Begins the calls before a position, in the order in which they came. Those without a name wait for it.
+    #[inline(never)]
+    fn begin_up_to(&mut self, end: usize, answering: &mut Answering) {
+        for call in self.calls.get_mut(..end).unwrap_or_default() {
+            if !call.name.is_empty() {
+                call.begin(answering);
+            }
+        }
+        self.begun = self.begun.max(end);
     }
 
     /// Returns the position of the call that a piece belongs to; `None` if the piece begins one. Looks for
@@ -82,7 +112,11 @@ impl ChatCalls {
                 known.or(if piece.name.is_empty() { last } else { None })?
             }
             None if !piece.name.is_empty() => {
-                last.filter(|at| self.calls.get(*at).is_some_and(|call| call.name == piece.name))?
+                // A server that gives ids gives one to each call.
+                let goes_on = |call: &ChatCall| {
+                    call.name == piece.name || (call.block.is_none() && !call.id.is_empty() && count == 1)
+                };
+                last.filter(|at| self.calls.get(*at).is_some_and(goes_on))?
             }
             None if count > 1 && position < self.calls.len() => position,
             None => last?,
@@ -140,12 +174,10 @@ impl ChatCall {
         if let Some(extra) = piece.extra {
             self.extra = RawJson::parse(extra).ok();
         }
-        // Kimi repeats the name: it is set once and never added to.
-        if self.name.is_empty() {
-            self.name = piece.name.into_owned();
-        }
-        if !self.name.is_empty() {
-            self.begin(answering);
+        if self.block.is_none() && self.name_goes_on(&piece.name) {
+            // Some servers repeat what they sent of the name before the rest of it.
+            let rest = piece.name.strip_prefix(self.name.as_str()).unwrap_or(&piece.name);
+            answering.hold(&mut self.name, rest);
         }
         let Some(arguments) = piece.arguments else {
             return 0;
@@ -163,6 +195,11 @@ impl ChatCall {
             answering.push_arguments(index, arguments);
         }
         length
+    }
+
+    /// Whether a piece of a name adds to the name. Kimi and Fireworks repeat the whole name.
+    fn name_goes_on(&self, piece: &str) -> bool {
+        !piece.is_empty() && piece != self.name
     }
 
     /// Begins the block, unless it has begun.

@@ -135,6 +135,9 @@ impl ChatDecoder {
     }
 
     fn choice(&mut self, choice: &mut ChatChoice<'_>, answering: &mut Answering) {
+        if choice.has_text() {
+            self.calls.begin_waiting(answering);
+        }
         // Servers that fill `reasoning_details` send the same text in `reasoning` too.
         let thinks_in_details = choice.details.iter().any(ReasoningDetail::has_text);
         if let Some(reasoning) = choice.reasoning.take().filter(|_| !thinks_in_details) {
@@ -224,7 +227,7 @@ mod tests {
         let is_compared = |documents: &[&str]| is_compared(decoder(Limits::default(), false), documents);
         assert!(is_compared(&[r#"{"choices":[{"delta":{"content":"a"}}]}"#; 2]));
         assert!(is_compared(&[r#"{"choices":[{"delta":{"reasoning_content":"a"}}],"obfuscation":"x"}"#; 2]));
-        assert!(is_compared(&[begun, more]));
+        assert!(is_compared(&[begun, more, more]));
         assert!(!is_compared(&[begun]));
     }
 }

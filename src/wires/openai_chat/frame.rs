@@ -198,13 +198,17 @@ impl<'a> ChatChoice<'a> {
 
     /// Whether it becomes part of a block.
     pub(super) fn has_content(&self) -> bool {
+        self.has_text() || !self.calls.is_empty()
+    }
+
+    /// Whether it becomes part of a block of text or thinking.
+    pub(super) fn has_text(&self) -> bool {
         let has = |piece: &Option<Piece<'_>>| piece.as_ref().is_some_and(|piece| !piece.is_empty());
         has(&self.content)
             || has(&self.reasoning)
             || has(&self.refusal)
             || self.parts.iter().any(|(_, piece)| !piece.is_empty())
             || !self.details.is_empty()
-            || !self.calls.is_empty()
     }
 
     fn read_delta(&mut self, reader: &mut Reader<'a>) -> ReadResult {

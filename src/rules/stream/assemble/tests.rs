@@ -25,6 +25,15 @@ fn arguments_are_read_as_the_contract_says() {
     assert_eq!(call("{\"a\":", true, Length).1, Some(CallFault::Cut));
     assert!(matches!(call("{\"a\":", true, ToolUse).1, Some(CallFault::Malformed(_))));
     assert_eq!(call("[1]", true, ToolUse).1, Some(CallFault::NotAnObject));
+    // What a server does to whole arguments is undone; arguments that were cut are not put together.
+    let city = RawJson::parse("{\"city\":\"Oslo\"}").unwrap();
+    for text in ["{}{\"city\":\"Oslo\"}", "\"{\\\"city\\\":\\\"Oslo\\\"}\""] {
+        assert_eq!(call(text, true, ToolUse), (city.clone(), None));
+        assert_eq!(call(text, false, ToolUse).1, Some(CallFault::Cut));
+    }
+    assert_eq!(call("{}{\"city\":", true, Length).1, Some(CallFault::Cut));
+    assert!(matches!(call("{\"a\":1}{\"a\":2}", true, ToolUse).1, Some(CallFault::Malformed(_))));
+    assert_eq!(call("\"Oslo\"", true, ToolUse).1, Some(CallFault::NotAnObject));
 }
 
 #[test]
