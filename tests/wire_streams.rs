@@ -478,10 +478,10 @@ fn items_without_an_end_are_whole_if_the_answer_is_and_holds_them() {
             ),
         ])
     };
-    let expected = ["start", "0 call f(c)", r#"0 + {"a""#];
+    let expected = ["start", "0 text", "0 + ab", "0 end", "1 call f(c)", r#"1 + {"a""#];
     let whole = play("completed");
-    assert_eq!(whole[..3], expected);
-    assert_eq!(whole[3..], ["1 text", "1 + ab", "1 end", "0 + :1}", "0 end", "done tool_use"]);
+    assert_eq!(whole[..6], expected);
+    assert_eq!(whole[6..], ["1 + :1}", "1 end", "done tool_use"]);
     assert_eq!(play("incomplete"), [&expected[..], &["done length"]].concat());
 }
 

@@ -8,7 +8,7 @@ use crate::rules::approval::{ApprovalGate, DecisionSource, ToolDecision};
 use crate::rules::policy::{DispatchCall, DispatchVerdict};
 use crate::rules::stream::CallFault;
 use crate::words::event::AgentEvent;
-use crate::words::message::ToolResultCause;
+use crate::words::message::{MessageStopReason, ToolResultCause};
 
 use super::batch::{Batch, BatchCall, CallStatus, Ending, new_batch};
 use super::phase::{Phase, StoredAnswer};
@@ -40,10 +40,13 @@ impl Step<'_> {
 
     /// Calls that were cut off or are not valid JSON get their result at once; nobody is asked about them.
     pub(super) fn answer_faults(&mut self, batch: &mut Batch) {
+        // Where no limit cut the answer off, the server announced the call and did not send all of it.
+        let is_length = batch.answer.message.stop_reason == MessageStopReason::Length;
+        let detail = if is_length { "" } else { "the server did not send all of it" };
         for (id, fault) in &std::mem::take(&mut batch.answer.faults) {
             let Some(place) = batch.place_of(id).filter(|place| batch.is_open(*place)) else { continue };
             match fault {
-                CallFault::Cut => self.settle(batch, place, ToolResultCause::Incomplete, ""),
+                CallFault::Cut => self.settle(batch, place, ToolResultCause::Incomplete, detail),
                 CallFault::Malformed(error) => {
                     let given = batch.answer.own_arguments.get(id).map(|raw| raw.to_value());
                     let given = given.as_ref().and_then(|v| v.as_str()).unwrap_or_default();

@@ -19,6 +19,8 @@ pub(super) enum AnthropicBlock {
     /// Text or thinking.
     Text { kind: BlockKind, is_cited: bool },
     Call {
+        /// The provider's id of the call.
+        id: String,
         index: u32,
         /// Arguments that stood in the first event.
         input: Option<String>,
@@ -47,7 +49,8 @@ impl AnthropicBlock {
                 }
                 let index = answering.begin_call(&start.id, &start.name);
                 let input = start.input.filter(|input| *input != "{}").map(str::to_owned);
-                AnthropicBlock::Call { index, input, has_pieces: false, is_stopped: false }
+                let id = start.id.into_owned();
+                AnthropicBlock::Call { id, index, input, has_pieces: false, is_stopped: false }
             }
             _ => {
                 answering.count_bytes(written.len());

@@ -95,7 +95,7 @@ impl Frames for AnthropicDecoder {
 }
 
 impl AnthropicDecoder {
-    fn event(&mut self, event: AnthropicEvent<'_>, data: &str, answering: &mut Answering) {
+    fn event(&mut self, mut event: AnthropicEvent<'_>, data: &str, answering: &mut Answering) {
         if event.is_error || event.kind == "error" {
             return answering.fail(in_stream_text(data));
         }
@@ -107,9 +107,11 @@ impl AnthropicDecoder {
             }
             "content_block_delta" => {
                 answering.start();
+                event.index = self.index_of(&event);
                 self.delta(event, answering);
             }
             "content_block_stop" => {
+                event.index = event.index.or(self.at);
                 self.switch_to(event.index);
                 self.is_stopped |= event.index == self.at;
                 self.open.close_raw(answering);
@@ -171,7 +173,25 @@ impl AnthropicDecoder {
         self.take_usage(&another.usage, answering);
     }
 
+    /// The number of the block that a piece belongs to. Gateways leave it out, or change it after the first event: a piece
+    /// of arguments under a number that nothing has is one of the call that is open.
+    fn index_of(&self, event: &AnthropicEvent<'_>) -> Option<u64> {
+        let is_call = matches!(self.open, AnthropicBlock::Call { is_stopped: false, .. });
+        let is_known = event.index == self.at || self.suspended.iter().any(|(at, _)| *at == event.index);
+        let is_lost = event.index.is_none()
+            || (is_call && !is_known && self.suspended.is_empty() && event.delta.kind == "input_json_delta");
+        if is_lost { self.at } else { event.index }
+    }
+
     fn begin(&mut self, index: Option<u64>, block: Option<&str>, answering: &mut Answering) {
+        // Gateways begin a call twice.
+        if let (AnthropicBlock::Call { id, .. }, Some(block)) = (&self.open, block)
+            && index == self.at
+            && !id.is_empty()
+            && BlockStart::read(block).id == *id
+        {
+            return;
+        }
         self.tell_apart(index > self.at, answering);
         self.is_stopped = false;
         if let AnthropicBlock::Call { is_stopped: false, .. } = self.open {

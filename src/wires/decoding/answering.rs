@@ -69,6 +69,7 @@ impl Answering {
         self.blocks = Blocks::default();
         self.stop_word = None;
         self.remarks = Remarks::default();
+        self.usage = None;
         self.out.push(Event::Start);
     }
 

@@ -7,7 +7,7 @@ use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
 use crate::wires::decoding::fields::tree;
 
-use super::items::{OutputItem, OutputItemKind, OutputItems};
+use super::items::{OutputItemKind, OutputItems};
 use super::signatures::{PART_SEPARATOR, signature_of_message, signature_of_reasoning};
 
 impl OutputItems {
@@ -17,13 +17,11 @@ impl OutputItems {
             return;
         };
         let kind = self.kind_of(&value);
-        let is_match = |item: &OutputItem| item.kind == kind && !item.is_done;
-        let known = match index {
-            // llama.cpp sends no index, and ends all items at the end of the answer, in the order in which
-            // they began.
-            None => self.items.iter().position(is_match),
-            Some(_) => self.find(index).filter(|at| self.items.get(*at).is_some_and(is_match)),
-        };
+        let known = self.find_whole(index, kind, &value);
+        // Its end came before.
+        if known.and_then(|at| self.items.get(at)).is_some_and(|item| item.is_done) {
+            return;
+        }
         let Some(at) = known.or_else(|| self.add(index, &value, answering)) else {
             return;
         };
@@ -98,6 +96,7 @@ impl OutputItems {
     }
 
     fn finish_call(&mut self, at: usize, value: &Value, answering: &mut Answering) {
+        self.name(at, value.text_at("name").unwrap_or_default(), answering);
         let Some(item) = self.items.get_mut(at) else {
             return;
         };
@@ -107,7 +106,6 @@ impl OutputItems {
             Some(object @ Value::Object(_)) => object.to_json(),
             _ => String::new(),
         };
-        let rest = rest_of(&whole, &item.emitted);
         let mut members = String::new();
         if let Some(id) = value.text_at("id") {
             fill(",\"item_id\":\"$\"", &[id], &mut members);
@@ -116,7 +114,7 @@ impl OutputItems {
             members.put(",\"custom\":true");
         }
         item.metadata = RawJson::object_of(&members);
-        self.arguments(at, rest.as_str().into(), answering);
+        self.whole_arguments(at, &whole, answering);
         let Some(item) = self.items.get(at) else {
             return;
         };
@@ -133,7 +131,7 @@ fn rest_of(whole: &str, emitted: &str) -> String {
 }
 
 /// Returns the texts of the parts of an item, by the field that they stand in.
-fn texts<'v>(item: &'v Value, list: &str, field: &str) -> Vec<&'v str> {
+pub(super) fn texts<'v>(item: &'v Value, list: &str, field: &str) -> Vec<&'v str> {
     let parts = item.list_at(list);
     parts.iter().filter_map(|part| part.text_at(field)).collect()
 }

@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 
 use crate::data::json::Reader;
-use crate::wires::decoding::fields::{ReadResult, in_object, number, string};
+use crate::wires::decoding::fields::{ReadResult, in_object, number, string, text_or_json};
 use crate::wires::decoding::piece::Piece;
 use crate::words::message::Usage;
 
+use super::keys::ItemKeys;
 use super::usage::read_usage;
 
 /// What an event says.
@@ -15,11 +16,15 @@ use super::usage::read_usage;
 pub(super) struct ResponsesEvent<'a> {
     /// Its type; empty if it has none.
     pub(super) kind: Cow<'a, str>,
-    /// The number of the item. Ids of items change from event to event on some servers.
-    pub(super) output_index: Option<u64>,
+    /// Which item it belongs to.
+    pub(super) keys: ItemKeys<'a>,
+    /// The name of a call, in the event that ends its arguments.
+    pub(super) name: Cow<'a, str>,
     /// The part of the item.
     pub(super) part: Option<u64>,
     pub(super) delta: Option<Piece<'a>>,
+    /// The whole of what the pieces were, in the event that ends them.
+    pub(super) whole: Option<Piece<'a>>,
     /// Unread.
     pub(super) item: Option<&'a str>,
     pub(super) response: ResponseObject<'a>,
@@ -49,9 +54,13 @@ impl<'a> ResponsesEvent<'a> {
         let mut reader = Reader::new(data);
         reader.object(|reader, key| match key {
             "type" => string(reader, &mut self.kind),
-            "output_index" => number(reader, &mut self.output_index),
+            "output_index" => number(reader, &mut self.keys.index),
+            "item_id" => string(reader, &mut self.keys.id),
+            "call_id" => string(reader, &mut self.keys.call_id),
             "content_index" | "summary_index" => number(reader, &mut self.part),
             "delta" => Piece::read(reader, &mut self.delta),
+            "text" | "refusal" | "arguments" | "input" => text_or_json(reader, &mut self.whole),
+            "name" => string(reader, &mut self.name),
             "sequence_number" => reader.skip().map(|number| self.ignored[0] = number),
             "obfuscation" => reader.skip().map(|padding| self.ignored[1] = padding),
             "item" => {

@@ -6,6 +6,7 @@ use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
 use crate::wires::decoding::piece::Piece;
 
+use super::keys::{ItemKeys, is_whole_object};
 use super::signatures::{PART_SEPARATOR, signature_of_message, signature_of_reasoning};
 
 /// What an item costs besides its texts.
@@ -19,6 +20,10 @@ pub(super) struct OutputItems {
     last: usize,
     /// Calls whose input is a text are xAI's own searches.
     is_xai: bool,
+    /// The end of a call holds other arguments than the pieces that were emitted of it.
+    pub(super) has_conflict: bool,
+    /// There were pieces of arguments that may be those of several calls.
+    has_lost_pieces: bool,
 }
 
 /// What an item is.
@@ -37,6 +42,11 @@ pub(super) enum OutputItemKind {
 #[derive(Default)]
 pub(super) struct OutputItem {
     pub(super) index: Option<u64>,
+    /// Its own id, and that of a call; empty if it has none.
+    pub(super) id: String,
+    pub(super) call_id: String,
+    /// The name of a call; empty until it is known.
+    pub(super) name: String,
     pub(super) kind: OutputItemKind,
     /// The block of a call.
     pub(super) block: Option<u32>,
@@ -49,9 +59,13 @@ pub(super) struct OutputItem {
     pub(super) emitted_refusal: String,
     /// Whether thinking arrives as a summary or in full.
     pub(super) thinks_in: Option<&'static str>,
-    /// The part of the thinking that was emitted last.
+    /// The part of the text or of the thinking that was emitted last.
     part: Option<u64>,
+    /// Where it begins in what was emitted.
+    part_from: usize,
     pub(super) metadata: Option<RawJson>,
+    /// All of its arguments arrived, though its end did not.
+    is_whole: bool,
     pub(super) is_done: bool,
     pub(super) is_cut: bool,
 }
@@ -65,26 +79,25 @@ impl OutputItems {
         self.items.is_empty()
     }
 
-    /// Whether the item with this index has begun and not ended.
-    pub(super) fn is_unfinished(&self, index: u64) -> bool {
-        let item = self.find(Some(index)).and_then(|at| self.items.get(at));
-        item.is_some_and(|item| !item.is_done)
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
     }
 
-    /// Returns the position of an item; without an index, that of the last one.
-    pub(super) fn find(&self, index: Option<u64>) -> Option<usize> {
-        match index {
-            Some(_) => self.items.iter().rposition(|item| item.index == index),
-            None => self.items.len().checked_sub(1),
-        }
+    /// How many of them are calls.
+    pub(super) fn calls(&self) -> usize {
+        self.items.iter().filter(|item| item.kind.is_call()).count()
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        *self = OutputItems::new(self.is_xai);
     }
 
     /// Returns the position of an item, and adds it if it was not announced.
-    fn find_or_add(&mut self, index: Option<u64>, kind: OutputItemKind, answering: &mut Answering) -> usize {
-        let known = self.find(index).filter(|at| self.items.get(*at).is_some_and(|item| item.kind == kind));
-        known.unwrap_or_else(|| {
+    fn find_or_add(&mut self, keys: &ItemKeys<'_>, kind: OutputItemKind, answering: &mut Answering) -> usize {
+        self.find(keys, |known| known == kind).unwrap_or_else(|| {
             answering.count_held(ITEM);
-            self.items.push(OutputItem::new(index, kind));
+            self.items.push(OutputItem { id: keys.id.to_string(), ..OutputItem::new(keys.index, kind) });
             self.items.len() - 1
         })
     }
@@ -96,6 +109,20 @@ impl OutputItems {
         }
     }
 
+    /// Adds an item that begins, unless it is known: gateways announce items twice.
+    pub(super) fn announce(&mut self, index: Option<u64>, value: &Value, answering: &mut Answering) {
+        let keys = ItemKeys::of(index, value);
+        let kind = self.kind_of(value);
+        let is_known = |item: &OutputItem| {
+            item.kind == kind
+                && ((!keys.id.is_empty() && item.id == keys.id && item.call_id == keys.call_id)
+                    || (!keys.call_id.is_empty() && item.call_id == keys.call_id && item.index == index))
+        };
+        if !self.items.iter().any(is_known) {
+            self.add(index, value, answering);
+        }
+    }
+
     /// Adds an item that begins. Returns its position; `None` if there are too many calls.
     pub(super) fn add(
         &mut self,
@@ -103,20 +130,19 @@ impl OutputItems {
         value: &Value,
         answering: &mut Answering,
     ) -> Option<usize> {
-        let word = |key: &str| value.text_at(key).unwrap_or_default();
+        let keys = ItemKeys::of(index, value);
         let mut item = OutputItem::new(index, self.kind_of(value));
+        (item.id, item.call_id) = (keys.id.to_string(), keys.call_id.to_string());
         match item.kind {
             OutputItemKind::Message => item.signature = signature_of_message(value),
             OutputItemKind::Call | OutputItemKind::CustomCall => {
                 if !answering.count_call() {
                     return None;
                 }
-                let (item_id, call_id) = (word("id"), word("call_id"));
-                let id = if call_id.is_empty() { item_id } else { call_id };
-                let block = answering.begin_call(id, word("name"));
-                item.block = Some(block);
-                if !item_id.is_empty() {
-                    answering.remarks.items.push((block, item_id.to_owned()));
+                value.text_at("name").unwrap_or_default().clone_into(&mut item.name);
+                // A call begins when its name is known, which some servers tell at the end.
+                if !item.name.is_empty() {
+                    item.begin(answering);
                 }
             }
             // Its end may come after the next item has begun, when its block is no longer open.
@@ -132,13 +158,16 @@ impl OutputItems {
 
     pub(super) fn text_delta(
         &mut self,
-        index: Option<u64>,
-        kind: BlockKind,
+        keys: &ItemKeys<'_>,
+        (kind, part): (BlockKind, Option<u64>),
         piece: Piece<'_>,
         answering: &mut Answering,
     ) {
         if !piece.is_empty() {
-            let at = self.find_or_add(index, OutputItemKind::Message, answering);
+            let at = self.find_or_add(keys, OutputItemKind::Message, answering);
+            if let Some(item) = self.items.get_mut(at).filter(|item| item.part != part) {
+                (item.part, item.part_from) = (part, item.emitted.len());
+            }
             self.text(at, kind, piece, answering);
         }
     }
@@ -164,13 +193,13 @@ impl OutputItems {
     /// thinking in both: the first one counts.
     pub(super) fn thinking_delta(
         &mut self,
-        index: Option<u64>,
+        keys: &ItemKeys<'_>,
         source: &'static str,
         part: Option<u64>,
         piece: Option<Piece<'_>>,
         answering: &mut Answering,
     ) {
-        let at = self.find_or_add(index, OutputItemKind::Reasoning, answering);
+        let at = self.find_or_add(keys, OutputItemKind::Reasoning, answering);
         let (Some(item), Some(piece)) = (self.items.get_mut(at), piece) else {
             return;
         };
@@ -182,6 +211,7 @@ impl OutputItems {
         } else if item.part != part {
             answering.text(BlockKind::Thinking, PART_SEPARATOR.into());
             item.emitted.put(PART_SEPARATOR);
+            item.part_from = item.emitted.len();
         }
         item.part = part;
         let is_first = item.emitted.is_empty();
@@ -196,12 +226,85 @@ impl OutputItems {
 
     pub(super) fn arguments_delta(
         &mut self,
-        index: Option<u64>,
+        keys: &ItemKeys<'_>,
         piece: Piece<'_>,
         answering: &mut Answering,
     ) {
-        if let Some(at) = self.find(index) {
-            self.arguments(at, piece, answering);
+        match self.find(keys, OutputItemKind::is_call) {
+            Some(at) => self.arguments(at, piece, answering),
+            None => self.has_lost_pieces = true,
+        }
+    }
+
+    /// The pieces of a part ended, and the event holds all of them: what did not come before is added. Some servers send
+    /// no piece, and an item that ends with nothing.
+    pub(super) fn end_pieces(
+        &mut self,
+        kind: &str,
+        (keys, part, name): (&ItemKeys<'_>, Option<u64>, &str),
+        whole: &str,
+        answering: &mut Answering,
+    ) {
+        match kind {
+            "output_text.done" | "refusal.done" => {
+                let is_refusal = kind == "refusal.done";
+                let kind = if is_refusal { BlockKind::Refusal } else { BlockKind::Text };
+                let known = self.find(keys, |kind| kind == OutputItemKind::Message);
+                let rest = match known.and_then(|at| self.items.get(at)) {
+                    Some(item) => {
+                        if is_refusal {
+                            rest_of_part(whole, (&item.emitted_refusal, 0), item.part == part)
+                        } else {
+                            rest_of_part(whole, (&item.emitted, item.part_from), item.part == part)
+                        }
+                    }
+                    None if self.items.iter().any(|item| item.emitted == whole) => "",
+                    None => whole,
+                };
+                if !rest.is_empty() {
+                    self.text_delta(keys, (kind, part), rest.into(), answering);
+                }
+            }
+            "reasoning_summary_text.done" | "reasoning_text.done" => {
+                let source = if kind == "reasoning_text.done" { "content" } else { "summary" };
+                let known = self.find(keys, |kind| kind == OutputItemKind::Reasoning);
+                let Some(item) = known.and_then(|at| self.items.get(at)) else { return };
+                let rest = rest_of_part(whole, (&item.emitted, item.part_from), item.part == part);
+                if !rest.is_empty() {
+                    self.thinking_delta(keys, source, part, Some(rest.into()), answering);
+                }
+            }
+            "function_call_arguments.done" | "custom_tool_call_input.done" => {
+                if let Some(at) = self.find(keys, OutputItemKind::is_call) {
+                    self.name(at, name, answering);
+                    self.whole_arguments(at, whole, answering);
+                    if let Some(item) = self.items.get_mut(at) {
+                        item.is_whole = true;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Begins a call whose name was not known before.
+    pub(super) fn name(&mut self, at: usize, name: &str, answering: &mut Answering) {
+        if let Some(item) = self.items.get_mut(at).filter(|item| item.block.is_none())
+            && !name.is_empty()
+        {
+            name.clone_into(&mut item.name);
+            item.begin(answering);
+            let emitted = std::mem::take(&mut item.emitted);
+            self.arguments(at, emitted.as_str().into(), answering);
+        }
+    }
+
+    /// Takes all arguments of a call: adds what its pieces did not hold.
+    pub(super) fn whole_arguments(&mut self, at: usize, whole: &str, answering: &mut Answering) {
+        let Some(item) = self.items.get(at) else { return };
+        match whole.strip_prefix(item.emitted.as_str()) {
+            Some(rest) => self.arguments(at, rest.into(), answering),
+            None => self.has_conflict |= item.conflicts(whole),
         }
     }
 
@@ -209,8 +312,11 @@ impl OutputItems {
         let Some(item) = self.items.get_mut(at) else {
             return;
         };
-        let Some(block) = item.block.filter(|_| !piece.is_empty()) else {
+        if piece.is_empty() || !item.kind.is_call() {
             return;
+        }
+        let Some(block) = item.block else {
+            return answering.hold(&mut item.emitted, &piece.text);
         };
         let is_first = item.emitted.is_empty();
         answering.hold(&mut item.emitted, &piece.text);
@@ -235,10 +341,19 @@ impl OutputItems {
         }
     }
 
-    /// Ends the complete calls. Returns whether there are any.
-    pub(super) fn end_calls(&mut self, answering: &mut Answering) -> bool {
+    /// Ends the complete calls. Returns whether there are any. If the answer `is_whole`, so are the calls whose arguments
+    /// arrived without an end.
+    pub(super) fn end_calls(&mut self, is_whole: bool, answering: &mut Answering) -> bool {
         let mut has_calls = false;
-        for item in self.items.iter_mut().filter(|item| item.is_done && !item.is_cut) {
+        let has_lost_pieces = self.has_lost_pieces;
+        for item in self.items.iter_mut().filter(|item| item.kind.is_call() && !item.is_cut) {
+            let is_whole = is_whole
+                && item.kind == OutputItemKind::Call
+                && (item.is_whole || is_whole_object(&item.emitted));
+            let is_lost = has_lost_pieces && item.emitted.is_empty();
+            if is_lost || !(item.is_done || is_whole) {
+                continue;
+            }
             if let Some(index) = item.block {
                 answering.end_call(index, item.metadata.take());
                 has_calls = true;
@@ -260,8 +375,37 @@ impl OutputItemKind {
     }
 }
 
+impl OutputItemKind {
+    /// Whether it is a call of a tool.
+    pub(super) fn is_call(self) -> bool {
+        matches!(self, OutputItemKind::Call | OutputItemKind::CustomCall)
+    }
+}
+
 impl OutputItem {
     fn new(index: Option<u64>, kind: OutputItemKind) -> Self {
         OutputItem { index, kind, ..OutputItem::default() }
+    }
+
+    /// Begins the block of a call.
+    fn begin(&mut self, answering: &mut Answering) {
+        let id = if self.call_id.is_empty() { &self.id } else { &self.call_id };
+        let block = answering.begin_call(id, &self.name);
+        self.block = Some(block);
+        if !self.id.is_empty() {
+            answering.remarks.items.push((block, self.id.clone()));
+        }
+    }
+}
+
+/// Returns what a part holds after what was emitted of it. `from` is where the last part begins in what was emitted, and
+/// `is_same` says that it is this one: otherwise nothing of it has been emitted, unless the part before ended with the
+/// same text.
+fn rest_of_part<'w>(whole: &'w str, (emitted, from): (&str, usize), is_same: bool) -> &'w str {
+    let own = if is_same { emitted.get(from..).unwrap_or_default() } else { emitted };
+    match whole.strip_prefix(own) {
+        Some(rest) => rest,
+        None if is_same || emitted.ends_with(whole) => "",
+        None => whole,
     }
 }

@@ -6,6 +6,7 @@ mod encode;
 mod finished;
 mod frame;
 mod items;
+mod keys;
 mod messages;
 mod signatures;
 mod thinking;
