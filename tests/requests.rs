@@ -40,7 +40,53 @@ anthropic | claude-fable-5 | {"reasoning":"off"} | {"max_tokens":32768,"output_c
 anthropic | claude-mythos-5 | {"reasoning":"none"} | {"max_tokens":32768,"output_config":{"effort":"low"}}
 anthropic | claude-opus-4-6 | {"reasoning":"minimal"} | {"max_tokens":32768,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"low"}}
 anthropic | claude-opus-4-6 | {"reasoning":{"budgetTokens":9000}} | {"max_tokens":32768,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"medium"}}
-anthropic | claude-opus-4-6 | {"reasoning":"xhigh","maxTokens":9} | {"max_tokens":9,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"xhigh"}}
+anthropic | claude-opus-4-6 | {"reasoning":"xhigh","maxTokens":9} | {"max_tokens":9,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"}}
+anthropic | claude-opus-4-7 | {"reasoning":"xhigh","maxTokens":9} | {"max_tokens":9,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"xhigh"}}
+anthropic | claude-next | {"reasoning":"low","temperature":0.5} | {"max_tokens":32768,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"low"}}
+anthropic | claude-next | {"temperature":0.5,"topP":0.9} | {"max_tokens":8192}
+anthropic | claude-opus-4-1 | {"temperature":0.5,"topP":0.9} | {"max_tokens":8192,"temperature":0.5}
+anthropic | claude-haiku-4-5 | {"topP":0.9} | {"max_tokens":8192,"top_p":0.9}
+anthropic | claude-3-7-sonnet-20250219 | {"temperature":0.5,"topP":0.9} | {"max_tokens":8192,"temperature":0.5,"top_p":0.9}
+anthropic | MiniMax-M2 | {"temperature":0.5,"topP":0.9,"maxTokens":200000} | {"max_tokens":200000,"temperature":0.5,"top_p":0.9}
+anthropic | claude-opus-4-8 | {"temperature":0.5,"topP":0.9} | {"max_tokens":8192}
+anthropic | claude-opus-4-1 | {"reasoning":"max"} | {"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":24576}}
+anthropic | claude-3-haiku-20240307 | {"maxTokens":9000} | {"max_tokens":4096}
+anthropic | claude-3-5-haiku-20241022 | {"maxTokens":9000} | {"max_tokens":8192}
+anthropic | claude-sonnet-4-5 | {"maxTokens":100000} | {"max_tokens":64000}
+anthropic | claude-sonnet-5 | {"maxTokens":100000} | {"max_tokens":100000}
+openai_chat {"server":"moonshot"} | kimi-k3 | {"reasoning":"off"} | {"reasoning_effort":"low"}
+openai_chat {"server":"moonshot"} | kimi-k3 | {"reasoning":"medium"} | {"reasoning_effort":"high"}
+openai_chat {"server":"moonshot"} | kimi-k3.1 | {"reasoning":"xhigh"} | {"reasoning_effort":"max"}
+openai_chat {"server":"moonshot"} | kimi-k4-preview | {"reasoning":"low","toolChoice":{"toolName":"f"}} | {"reasoning_effort":"low","tool_choice":"required"}
+openai_chat {"server":"moonshot"} | kimi-k3 | {"toolChoice":"required"} | {"tool_choice":"required"}
+openai_chat {"server":"moonshot"} | kimi-k2.7-code | {"reasoning":"off","toolChoice":{"toolName":"f"}} | {"tool_choice":"auto"}
+openai_chat {"server":"moonshot"} | kimi-k2.7-code | {"reasoning":"low"} | {"thinking":{"type":"enabled"}}
+openai_chat {"server":"moonshot"} | kimi-k2.6 | {"reasoning":"off"} | {"thinking":{"type":"disabled"}}
+openai_chat {"server":"openrouter"} | google/gemini-3.7-flash | {"reasoning":"off"} | {"reasoning":{"effort":"low"}}
+openai_chat {"server":"openrouter"} | google/gemini-2.5-flash | {"reasoning":"off"} | {"reasoning":{"enabled":false}}
+openai_chat {"server":"openrouter"} | google/gemini-3-pro-preview | {"reasoning":"off"} | {"reasoning":{"effort":"low"}}
+openai_chat {"server":"openrouter"} | minimax/minimax-m3 | {"reasoning":"off"} | {"reasoning":{"effort":"low"}}
+openai_chat {"server":"openrouter"} | stepfun/step-3.5-flash:free | {"reasoning":"off"} | {"reasoning":{"effort":"low"}}
+openai_chat {"server":"openrouter"} | openai/gpt-5 | {"reasoning":"off"} | {"reasoning":{"effort":"minimal"}}
+openai_chat {"server":"openrouter"} | openai/gpt-5.4 | {"reasoning":"off"} | {"reasoning":{"enabled":false}}
+openai_chat {"server":"openrouter"} | openai/gpt-oss-120b | {"reasoning":"off"} | {"reasoning":{"effort":"low"}}
+openai_chat {"server":"openrouter"} | openai/o4-mini | {"reasoning":"off"} | {"reasoning":{"effort":"low"}}
+openai_chat {"server":"openrouter"} | moonshotai/kimi-k3 | {"reasoning":"off"} | {"reasoning":{"effort":"low"}}
+openai_chat {"server":"openrouter"} | x-ai/grok-4.3 | {"reasoning":"off"} | {"reasoning":{"enabled":false}}
+openai_chat {"server":"openrouter"} | qwen/qwen3-235b-a22b-thinking-2507 | {"reasoning":"off"} | {"reasoning":{"effort":"low"}}
+openai_chat {"server":"deepseek"} | deepseek-v4 | {"reasoning":"xhigh"} | {"thinking":{"type":"enabled"},"reasoning_effort":"max"}
+openai_chat {"server":"groq"} | openai/gpt-oss-120b | {"reasoning":"max"} | {"reasoning_effort":"high"}
+openai_chat {"server":"xai"} | grok-4.6 | {"reasoning":"max"} | {"reasoning_effort":"xhigh"}
+openai_chat {"server":"xai"} | grok-4.5 | {"reasoning":"xhigh"} | {"reasoning_effort":"high"}
+openai_chat {"server":"openai"} | gpt-5.1 | {"reasoning":"xhigh"} | {"reasoning_effort":"high"}
+openai_chat {"server":"openai"} | gpt-5.1-codex-max | {"reasoning":"max"} | {"reasoning_effort":"xhigh"}
+openai_chat {"server":"openai"} | gpt-5.5 | {"reasoning":"max"} | {"reasoning_effort":"xhigh"}
+openai_chat {"server":"openai"} | gpt-5.6 | {"reasoning":"max"} | {"reasoning_effort":"max"}
+openai_chat {"server":"openai"} | o3 | {"reasoning":"xhigh"} | {"reasoning_effort":"high"}
+openai_responses {"server":"openai"} | gpt-7 | {"reasoning":"max"} | {"reasoning":{"effort":"max","summary":"auto"}}
+gemini | gemini-2.5-pro | {"reasoning":{"budgetTokens":50}} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":128}}}
+gemini | gemini-2.5-flash-lite | {"reasoning":{"budgetTokens":100}} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":512}}}
+gemini | gemini-2.5-flash | {"reasoning":{"budgetTokens":90000}} | {"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingBudget":24576}}}
 anthropic | claude-sonnet-4-5 | {"reasoning":"minimal"} | {"max_tokens":9216,"thinking":{"type":"enabled","budget_tokens":1024}}
 anthropic | claude-sonnet-4-5 | {"reasoning":"medium"} | {"max_tokens":16384,"thinking":{"type":"enabled","budget_tokens":8192}}
 anthropic | claude-sonnet-4-5 | {"reasoning":"high"} | {"max_tokens":24576,"thinking":{"type":"enabled","budget_tokens":16384}}

@@ -18,7 +18,7 @@ use crate::wires::encoding::tools::{EncodedTools, ToolForm};
 
 use super::PROVIDER;
 use super::messages::{AnthropicMessageWriter, write_all};
-use super::models::{always_thinks, version};
+use super::models::{always_thinks, known_version, version};
 use super::thinking::AnthropicThinking;
 
 /// Marks the end of what the provider shall cache. Each is the last member of an object.
@@ -108,10 +108,7 @@ impl AnthropicEncoder {
             body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), cache);
             write_choice(request, &thinking, self.compat.parallel_tool_calls, &mut body);
         }
-        // Newer models reject the sampling parameters.
-        if !thinking.is_on() && version(&request.model) < Some((4, 7)) {
-            write_sampling(options, "top_p", &mut body);
-        }
+        write_freedom(request, &thinking, &mut body);
         write_stop(options, "stop_sequences", &mut body);
         thinking.write(&mut body);
         write_output(schema.as_ref(), &thinking, &mut body);
@@ -130,8 +127,42 @@ fn asked_for<'p>(schema: &RawJson, prompt: &'p str) -> (Option<Value>, Cow<'p, s
     (closed, prompt)
 }
 
-/// Returns the limit on the length of the answer, with room for the thinking.
+/// Writes how freely a model chooses its words. The models from 4.1 on take only one of the two numbers, those from 4.7 on
+/// neither, and no model takes any while it thinks.
+#[inline(never)]
+fn write_freedom(request: &ModelRequest, thinking: &AnthropicThinking, body: &mut RequestBody<'_>) {
+    let version = known_version(&request.model);
+    if thinking.is_on() || version >= Some((4, 7)) {
+        return;
+    }
+    let options = &*request.options;
+    match &options.temperature {
+        Some(temperature) if version >= Some((4, 1)) => body.raw("temperature", temperature.as_str()),
+        _ => write_sampling(options, "top_p", body),
+    }
+}
+
+/// Returns how long an answer of a model may be at most; `None` if that is not known.
+fn max_output(model: &str) -> Option<u64> {
+    let is_opus = text::contains(model, "opus");
+    Some(match version(model)? {
+        (..=2, _) => return None,
+        (3, 0) => 4_096,
+        (3, ..=5) => 8_192,
+        (4, ..=1) if is_opus => 32_000,
+        (3, _) | (4, ..=5) => 64_000,
+        _ => 128_000,
+    })
+}
+
+/// Returns the limit on the length of the answer, which is at most what the model can write.
 fn max_tokens(request: &ModelRequest, thinking: &AnthropicThinking) -> u64 {
+    let wanted = wanted_tokens(request, thinking);
+    max_output(&request.model).map_or(wanted, |most| wanted.min(most))
+}
+
+/// Returns the limit on the length of the answer, with room for the thinking.
+fn wanted_tokens(request: &ModelRequest, thinking: &AnthropicThinking) -> u64 {
     let default = match version(&request.model) {
         Some(version) if version < (3, 5) => MAX_TOKENS_OF_CLAUDE_3,
         // These models think unless they are told not to.

@@ -9,6 +9,11 @@ pub(super) fn always_thinks(model: &str) -> bool {
     !contains(model, "haiku") && version(model) >= Some(since)
 }
 
+/// Returns the version of a Claude. One without a number in its name is taken for the newest.
+pub(super) fn known_version(model: &str) -> Option<(u32, u32)> {
+    version(model).or(if contains(model, "claude-") { Some((u32::MAX, 0)) } else { None })
+}
+
 /// Returns the version in the name of a Claude: `claude-3-7-sonnet-20250219`, `claude-sonnet-4-20250514`,
 /// `claude-opus-4-6`.
 #[inline(never)]

@@ -9,7 +9,7 @@ use crate::words::message::LlmMessage;
 
 use super::PROVIDER;
 use super::messages::begins_with_thinking;
-use super::models::version;
+use super::models::known_version;
 
 /// How much a request tells the model to think.
 pub(super) enum AnthropicThinking {
@@ -35,13 +35,17 @@ impl AnthropicThinking {
         let version = match style {
             ReasoningStyle::Adaptive => Some((4, 6)),
             ReasoningStyle::Budget => Some((4, 5)),
-            _ => version(&request.model),
+            _ => known_version(&request.model),
         };
+        // Opus 4.1 and older write at most 32,000 tokens, with what they think.
+        let is_short = contains(&request.model, "opus") && version < Some((4, 5));
         match (reasoning, effort(reasoning)) {
             (_, "off" | "none") => AnthropicThinking::off(&request.model, version),
             (_, word) if version >= Some((4, 6)) => AnthropicThinking::Adaptive(match word {
                 "minimal" | "low" => "low",
                 "high" => "high",
+                // The word came with 4.7.
+                "xhigh" if version < Some((4, 7)) => "high",
                 "xhigh" => "xhigh",
                 "max" => "max",
                 _ => "medium",
@@ -52,6 +56,7 @@ impl AnthropicThinking {
                 "minimal" => 1_024,
                 "low" => 2_048,
                 "high" => 16_384,
+                "xhigh" | "max" if is_short => 24_576,
                 "xhigh" | "max" => 32_768,
                 _ => 8_192,
             }),

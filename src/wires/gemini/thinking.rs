@@ -41,7 +41,10 @@ pub(super) fn write_thinking(
                     0
                 }
             }
-            (Reasoning::Budget(tokens), _) => *tokens,
+            // What each of these models takes.
+            (Reasoning::Budget(tokens), _) if is_pro => (*tokens).clamp(128, 32_768),
+            (Reasoning::Budget(tokens), _) if contains(model, "-lite") => (*tokens).clamp(512, 24_576),
+            (Reasoning::Budget(tokens), _) => (*tokens).min(24_576),
             (_, "minimal") => 1_024,
             (_, "low") => 2_048,
             (_, "medium") => 8_192,

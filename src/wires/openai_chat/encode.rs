@@ -2,14 +2,14 @@
 
 use crate::data::json::RawJson;
 use crate::data::text::contains;
-use crate::rules::stream::{ModelRequest, StreamOptions};
+use crate::rules::stream::ModelRequest;
 use crate::wires::HttpRequest;
 use crate::wires::compat::Compat;
 use crate::wires::encoding::address::{join_query as join, split_query};
 use crate::wires::encoding::body::RequestBody;
 use crate::wires::encoding::headers::{headers, openai_key};
 use crate::wires::encoding::history::EncodedHistory;
-use crate::wires::encoding::models::always_thinks;
+use crate::wires::encoding::models::{always_thinks, kimi_version};
 use crate::wires::encoding::options::{
     effort, write_cache_key, write_max_tokens, write_openai_choice, write_sampling, write_stop,
 };
@@ -84,7 +84,7 @@ impl ChatEncoder {
         }
         if !request.tools.is_empty() {
             body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), "");
-            self.write_choice(options, &mut body);
+            self.write_choice(request, &mut body);
         }
         write_max_tokens(options.max_tokens, self.compat.max_tokens_field, &mut body);
         // Models of OpenAI that think reject the sampling parameters.
@@ -109,11 +109,16 @@ impl ChatEncoder {
     }
 
     #[inline(never)]
-    fn write_choice(&self, options: &StreamOptions, body: &mut RequestBody<'_>) {
-        let thinks =
+    fn write_choice(&self, request: &ModelRequest, body: &mut RequestBody<'_>) {
+        let options = &*request.options;
+        let always_thinks = self.always_thinks_at_moonshot(&request.model);
+        let is_kimi_3 = always_thinks && kimi_version(&request.model) >= Some((3, 0));
+        let is_asked =
             options.reasoning.as_ref().is_some_and(|reasoning| !matches!(effort(reasoning), "off" | "none"));
+        let thinks = (is_asked || always_thinks) && !is_kimi_3;
         let is_free = self.is_never_forced() || thinks && self.is_never_forced_while_thinking();
-        let named = r#"{"type":"function","function":{"name":"$"}}"#;
+        // Kimi K3 can be forced to call a tool, but not a certain one.
+        let named = if is_kimi_3 { "\"required\"" } else { r#"{"type":"function","function":{"name":"$"}}"# };
         write_openai_choice(options, named, is_free, self.compat.parallel_tool_calls, body);
     }
 }

@@ -1,11 +1,13 @@
 //! How the models of each server are told to think.
 
 use crate::data::json::bool_text;
-use crate::data::text::{contains, number};
+use crate::data::text::{contains, number, split_once};
 use crate::rules::stream::{ModelRequest, Reasoning, StreamOptions, ToolChoice};
 use crate::wires::compat::ReasoningStyle;
 use crate::wires::encoding::body::RequestBody;
-use crate::wires::encoding::models::{gpt_version, is_reasoning_model, known_effort};
+use crate::wires::encoding::models::{
+    gpt_version, is_reasoning_model, kimi_version, known_effort, least_effort, version,
+};
 use crate::wires::encoding::options::effort;
 
 use super::encode::ChatEncoder;
@@ -20,6 +22,7 @@ impl ChatEncoder {
             // By default these models think, and while they think they refuse to be forced.
             None if self.is_never_forced_while_thinking()
                 && !self.is_never_forced()
+                && !self.always_thinks_at_moonshot(model)
                 && has_tools
                 && is_forced(options) =>
             {
@@ -55,7 +58,12 @@ impl ChatEncoder {
             ReasoningStyle::Effort => self.write_effort(word, model, body),
             ReasoningStyle::OpenRouter => match budget {
                 Some(tokens) => body.fill("reasoning", "{\"max_tokens\":#}", &[&tokens]),
-                None if is_off => body.raw("reasoning", "{\"enabled\":false}"),
+                None if is_off && least_effort(model).is_none() => {
+                    body.raw("reasoning", "{\"enabled\":false}");
+                }
+                None if is_off => {
+                    body.fill("reasoning", "{\"effort\":\"$\"}", &[least_effort(model).unwrap_or("low")]);
+                }
                 None => body.fill("reasoning", "{\"effort\":\"$\"}", &[word]),
             },
             ReasoningStyle::DeepSeek => {
@@ -63,11 +71,15 @@ impl ChatEncoder {
                 let word = match word {
                     "minimal" => "low",
                     "medium" => "high",
+                    "xhigh" => "max",
                     word => word,
                 };
                 if !is_off {
                     body.text("reasoning_effort", word);
                 }
+            }
+            ReasoningStyle::Thinking if self.always_thinks_at_moonshot(model) => {
+                write_kimi(word, model, body);
             }
             ReasoningStyle::Thinking => body.fill("thinking", "{\"type\":\"$\"}", &[kind]),
             ReasoningStyle::EnableThinking => {
@@ -108,11 +120,25 @@ impl ChatEncoder {
             "none" => word,
             // On Groq, Qwen either thinks or does not.
             _ if is_groq && can_disable => "default",
-            // Most servers know no lower word.
+            // Most servers know no lower word, and no higher one.
             "minimal" => "low",
+            "xhigh" | "max" if self.knows_higher_words(model) => "xhigh",
+            "xhigh" | "max" if is_groq || matches!(self.provider, "xai" | "together" | "ollama") => "high",
             word => word,
         };
         body.text("reasoning_effort", word);
+    }
+
+    /// Grok knows `xhigh` since 4.6.
+    fn knows_higher_words(&self, model: &str) -> bool {
+        let version = split_once(model, "grok-").and_then(|(_, name)| version(name));
+        self.provider == "xai" && version >= Some((4, 6)) && version < Some((100, 0))
+    }
+
+    /// Whether the server is Moonshot's and the model one that cannot be told not to think.
+    pub(super) fn always_thinks_at_moonshot(&self, model: &str) -> bool {
+        let is_thinker = kimi_version(model) >= Some((3, 0)) || contains(model, "kimi-k2.7-code");
+        self.provider == "moonshot" && is_thinker
     }
 
     /// Z.ai refuses to force its models to a tool, whether they think or not.
@@ -129,6 +155,18 @@ impl ChatEncoder {
     /// Whether the server checks the effort against what the model knows.
     pub(super) fn checks_efforts(&self) -> bool {
         matches!(self.provider, "openai" | "azure")
+    }
+}
+
+/// Kimi K3 knows three words, and no `thinking` (platform.kimi.ai, guide to the reasoning effort). Before it, models that
+/// always think take nothing but that they shall.
+fn write_kimi(word: &str, model: &str, body: &mut RequestBody<'_>) {
+    match (kimi_version(model) >= Some((3, 0)), word) {
+        (false, "none") => {}
+        (false, _) => body.raw("thinking", "{\"type\":\"enabled\"}"),
+        (true, "none" | "minimal" | "low") => body.text("reasoning_effort", "low"),
+        (true, "medium" | "high") => body.text("reasoning_effort", "high"),
+        (true, _) => body.text("reasoning_effort", "max"),
     }
 }
 

@@ -38,7 +38,7 @@ const OPTIONS = {
   streamOptions: {
     temperature: "finite", topP: "finite", maxTokens: "some", parallelToolCalls: "flag", cache: ["none", "auto"],
     toolChoice: new OneOf({ toolName: "text" }, ["auto", "none", "required"]),
-    reasoning: new OneOf({ budgetTokens: "whole" }, ["off", "minimal", "low", "medium", "high"]),
+    reasoning: new OneOf({ budgetTokens: "whole" }, ["off", "minimal", "low", "medium", "high", "xhigh", "max"]),
     stop: "list", headers: "texts", body: "object",
   },
   retry: new OneOf("function", {
