@@ -13,8 +13,11 @@ use super::signs::*;
 impl ErrorDetails {
     pub(super) fn classify(&self, status: Option<u16>) -> (ErrorKind, bool) {
         let text = self.message.to_ascii_lowercase();
-        let kind = if self.is_overflow(status, &text) {
+        let kind = if self.is_overflow(status, &text) && !self.is_about_another_part(&text) {
             ErrorKind::ContextOverflow
+        // A key that is wrong has no quota, whatever else the text speaks of.
+        } else if self.has_tag(KEY_TAGS) || (matches!(status, Some(401)) && !self.has_tag(SPENT_TAGS)) {
+            ErrorKind::Auth
         } else if self.is_spent(status, &text) || exceeds_minute_limit(&text) {
             return (ErrorKind::Throttled, false);
         } else if self.has_tag(FILTER_TAGS) || has_any(&text, FILTER_TEXTS) {
@@ -51,6 +54,23 @@ impl ErrorDetails {
             || (status != Some(429) && contains(text, "token limit reached"))
             // These words also stand in texts about rates.
             || (is_size && (contains(text, "too many tokens") || exceeds_a_number(text)))
+    }
+
+    /// Whether what is too long is not the conversation: the description of a tool, a name, metadata. No room in the history
+    /// would help.
+    fn is_about_another_part(&self, text: &str) -> bool {
+        let parts = "messages|message|input|prompt|contents|content|instructions|system|conversation";
+        let is_conversation = |param: &str| split(parts, "|").any(|part| param.starts_with(part));
+        let param = self.param.as_deref().unwrap_or_default();
+        // Where no field names the part, OpenAI's text does: `Invalid 'tools[0].function.description'`.
+        let named = text::split_once(text, "invalid '").map_or("", |(_, rest)| rest);
+        let is_other = !param.is_empty() && !is_conversation(param);
+        let limits = ["max_tokens", "max_completion_tokens", "max_output_tokens", "model"];
+        (is_other && !limits.contains(&param))
+            || (param.is_empty()
+                && !named.is_empty()
+                && !is_conversation(named)
+                && contains(text, "string too long"))
     }
 
     fn is_spent(&self, status: Option<u16>, text: &str) -> bool {

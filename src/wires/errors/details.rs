@@ -24,6 +24,8 @@ pub(super) struct ErrorDetails {
     /// Types, codes, reasons and status words in lower case.
     pub(super) tags: Vec<String>,
     retry_delay: Option<String>,
+    /// Which part of the request was refused.
+    pub(super) param: Option<String>,
 }
 
 impl ErrorDetails {
@@ -122,6 +124,7 @@ impl ErrorDetails {
             (None, Some(code), Some(inner)) => Some([code, "/", inner].concat()),
             _ => reason.or(code).or(inner_code).map(str::to_owned),
         };
+        self.param = word("param").or_else(|| word("parameter")).map(str::to_owned).or(self.param.take());
         let status = ["code", "status_code", "status", "raw_status_code"];
         self.status = status.iter().find_map(|key| http_status(word(key)?));
         for tag in [word("type"), word("status"), word("error_code"), code, reason, inner_code] {

@@ -358,3 +358,130 @@ fn errors_inside_a_stream_are_told_by_their_words() {
     }
     assert_eq!(in_stream_text("Internal Server Error").code, K::Server);
 }
+
+#[test]
+fn overflows_of_more_servers_are_known_in_their_languages_and_in_streams() {
+    let texts = [
+        "length of prompt_tokens (163280) must be less than max_seq_len (32768).",
+        "Context length 9000 is greater than max_seq_len 8192",
+        "Prompt length (5000) exceeds maximum input length (4096). Set truncate_prompt_tokens",
+        "the number of input tokens 5000 cannot exceed the total tokens limit 4096 for this model",
+        "[original: beyond::dependency::INVALID_ARGUMENT] Cannot truncate to 89998, required 355220",
+        "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with 4096",
+        "Prompt tokens too long",
+        "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
+        "the max input characters is 11200",
+        "Prompt 超长",
+        "输入长度超过模型限制",
+        "请求失败：上下文长度超出限制",
+        "token 数量超过上限",
+        "历史记录和问题的字数太多",
+        "入力が長すぎます。",
+        "최대 컨텍스트 길이를 초과했습니다",
+        "Превышена максимальная длина контекста модели",
+        "La longueur de contexte maximale du modèle est dépassée",
+    ];
+    for text in texts {
+        assert_eq!(answer(400, &openai(text)).code, K::ContextOverflow, "{text}");
+        assert_eq!(in_stream_text(&openai(text)).code, K::ContextOverflow, "{text}");
+    }
+    assert_eq!(answer(400, r#"{"error":{"code":"1261","message":"x"}}"#).code, K::ContextOverflow);
+}
+
+#[test]
+fn a_part_that_is_too_long_is_no_conversation_that_is() {
+    let body = |param: &str, code: &str| {
+        format!(
+            r#"{{"error":{{"message":"Invalid '{param}': string too long. Expected a string with maximum length 1024, but got a string with length 2357 instead.","type":"invalid_request_error","param":"{param}","code":"{code}"}}}}"#
+        )
+    };
+    for param in [
+        "tools[0].function.description",
+        "tools[12].description",
+        "metadata.user",
+        "response_format.json_schema.name",
+    ] {
+        let code = "string_above_max_length";
+        assert_eq!(answer(400, &body(param, code)).code, K::InvalidRequest, "{param}");
+        // Some gateways leave the field out.
+        let text = body(param, code).replace(&format!("\"param\":\"{param}\","), "");
+        assert_eq!(answer(400, &text).code, K::InvalidRequest, "{param}");
+    }
+    for param in ["messages[1].content", "input[0].content[0].text", "instructions"] {
+        assert_eq!(answer(400, &body(param, "string_above_max_length")).code, K::ContextOverflow, "{param}");
+    }
+    let overflow = r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","param":"messages","code":"context_length_exceeded"}}"#;
+    assert_eq!(answer(400, overflow).code, K::ContextOverflow);
+}
+
+#[test]
+fn plans_that_are_spent_and_filters_and_keys_are_told_apart() {
+    let spent = [
+        (
+            429,
+            r#"{"error":{"code":"1308","message":"已达到 5 小时的使用上限。您的限额将在 2026-08-25 07:41:44 重置。"}}"#,
+        ),
+        (
+            429,
+            r#"{"error":{"code":"1310","message":"Weekly/Monthly Limit Exhausted. Your limit will reset at x"}}"#,
+        ),
+        (429, r#"{"error":{"code":"1113","message":"余额不足或无可用资源包,请充值。"}}"#),
+        (
+            429,
+            r#"{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","plan_type":"plus"}}"#,
+        ),
+        (
+            403,
+            r#"{"error":{"code":"AccountOverdueError","message":"The request failed because your account has an overdue balance."}}"#,
+        ),
+        (403, r#"{"code":30001,"message":"Sorry, your account balance is insufficient"}"#),
+        (429, r#"{"error":{"message":"You've hit your usage limit. Upgrade to Pro"}}"#),
+        (
+            500,
+            r#"{"error":{"message":"insufficient user quota","type":"new_api_error","code":"insufficient_user_quota"}}"#,
+        ),
+    ];
+    for (status, body) in spent {
+        let info = answer(status, body);
+        assert_eq!((info.code, info.retryable), (K::Throttled, false), "{body}");
+    }
+    let filtered = [
+        (400, r#"{"error":{"code":"1301","message":"系统检测到输入或生成内容可能包含不安全或敏感内容"}}"#),
+        (
+            500,
+            r#"{"error":{"message":"Output data may contain inappropriate content.","code":"data_inspection_failed"}}"#,
+        ),
+        (200, r#"{"base_resp":{"status_code":1026,"status_msg":"input new_sensitive"}}"#),
+        (
+            500,
+            r#"{"error":{"message":"sensitive words detected","type":"new_api_error","code":"sensitive_words_detected"}}"#,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"SensitiveContentDetected","message":"The request failed because the input text may contain sensitive information."}}"#,
+        ),
+    ];
+    for (status, body) in filtered {
+        let info = if status == 200 { in_stream_text(body) } else { answer(status, body) };
+        assert_eq!((info.code, info.retryable), (K::ContentFiltered, false), "{body}");
+    }
+    let keys = [
+        (
+            401,
+            r#"{"error":{"message":"Incorrect API key provided. Check your plan and billing details","code":"invalid_api_key"}}"#,
+        ),
+        (401, r#"{"error":{"message":"令牌额度已用尽 or invalid token"}}"#),
+        (
+            403,
+            r#"{"error":{"message":"key is invalid; see your usage limits","type":"authentication_error"}}"#,
+        ),
+    ];
+    for (status, body) in keys {
+        assert_eq!(answer(status, body).code, K::Auth, "{body}");
+    }
+    assert_eq!(
+        answer(429, r#"{"error":{"code":"1305","message":"该模型当前访问量过大，请您稍后再试"}}"#).code,
+        K::Overloaded
+    );
+    assert!(answer(429, r#"{"error":{"code":"1302","message":"您当前使用该API的并发数过高"}}"#).retryable);
+}
