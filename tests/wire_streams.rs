@@ -296,13 +296,13 @@ fn the_words_of_gemini_are_translated() {
         ]
     );
     let used = |usage: &str| {
-        gemini(&[&format!(r#"{{"usageMetadata":{usage},"candidates":[{{"finishReason":"STOP"}}]}}"#)])
+        gemini(&[&format!(r#"{{"usageMetadata":{usage},"candidates":[{{"finishReason":"MAX_TOKENS"}}]}}"#)])
     };
     let all = r#"{"promptTokenCount":10,"toolUsePromptTokenCount":5,"cachedContentTokenCount":4,"candidatesTokenCount":2,"thoughtsTokenCount":3}"#;
-    assert_eq!(used(all), ["start", "usage 11 5", "done stop"]);
+    assert_eq!(used(all), ["start", "usage 11 5", "done length"]);
     assert_eq!(used(r#"{"promptTokenCount":1}"#)[1], "usage 1 0");
     assert_eq!(used(r#"{"candidatesTokenCount":2}"#)[1], "usage 0 2");
-    assert_eq!(used(r#"{"trafficType":"x"}"#), ["start", "done stop"]);
+    assert_eq!(used(r#"{"trafficType":"x"}"#), ["start", "done length"]);
     // Nothing is said if the prompt was refused, also by a response that is no stream.
     let refused = r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#;
     let with_message = refused.replace("\"}", "\",\"blockReasonMessage\":\"m\"}");
@@ -892,7 +892,8 @@ fn citations_of_the_providers_own_search_are_kept_with_their_text() {
         STOP,
     ]);
     let end = format!(r#"0 end {{"citations":[{quote},{quote}]}}"#);
-    assert_eq!(events[1..], ["0 text", "0 + so", &end, "1 text", "1 + b", "1 end", "done stop"]);
+    let kept = r#"2 raw {"type":"citations","citations":[{"url":"u"}]}"#;
+    assert_eq!(events[1..], ["0 text", "0 + so", &end, "1 text", "1 + b", "1 end", kept, "done stop"]);
 }
 
 #[test]

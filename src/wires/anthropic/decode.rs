@@ -8,6 +8,8 @@ use crate::data::json::{RawJson, Reader};
 use crate::wires::Limits;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::citations::Citations;
+use crate::wires::decoding::fields::tree;
 use crate::wires::decoding::frames::{Frames, SseDecoder};
 use crate::wires::decoding::stop::filter_of;
 use crate::wires::errors::in_stream_text;
@@ -33,6 +35,7 @@ struct AnthropicDecoder {
     at: Option<u64>,
     /// Calls that are not complete although another block began, because a gateway interleaves several.
     suspended: Vec<(Option<u64>, AnthropicBlock)>,
+    citations: Citations,
     /// Whether any call is complete.
     has_calls: bool,
     /// The end of the block with the number `at` arrived.
@@ -89,6 +92,7 @@ impl Frames for AnthropicDecoder {
         };
         self.end_blocks(word == Stop::Length || word.forbids_calls(), answering);
         answering.close();
+        self.citations.keep(answering);
         let stop_reason = if word == Stop::Stop && self.has_calls { Stop::ToolUse } else { word };
         answering.done(stop_reason);
     }
@@ -217,6 +221,9 @@ impl AnthropicDecoder {
             self.close(answering);
             self.at = event.index;
             self.open = AnthropicBlock::begin_text(kind, BlockStart::default(), answering);
+        }
+        if let Some(citation) = event.delta.citation.and_then(|written| tree(written, answering)) {
+            self.citations.take(&[&citation], answering);
         }
         self.open.delta(event.delta, answering);
     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use crate::data::json::{ToJson, Value, fill, without_comma};
 use crate::data::text::{Put, contains};
+use crate::wires::decoding::citations::is_citations;
 use crate::wires::encoding::files::decoded_text;
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
@@ -105,7 +106,9 @@ impl AnthropicMessageWriter<'_> {
                     }
                 }
                 ContentBlock::ToolCall(call) => blocks.add_call(call),
-                ContentBlock::Raw(data) if is_own && is_answered(&data.to_value(), message) => {
+                ContentBlock::Raw(data)
+                    if is_own && !is_citations(data) && is_answered(&data.to_value(), message) =>
+                {
                     blocks.add(|list| list.put(data.as_str()));
                 }
                 _ => {}

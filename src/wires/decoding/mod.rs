@@ -4,6 +4,7 @@
 
 pub(super) mod answering;
 pub(super) mod blocks;
+pub(super) mod citations;
 pub(super) mod fields;
 pub(super) mod frames;
 pub(super) mod piece;

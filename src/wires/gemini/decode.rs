@@ -1,10 +1,11 @@
 //! Reads the chunks of an answer. The answer ends with the body, because every chunk may have a finish
 //! reason.
 
-use crate::data::json::{RawJson, Reader, fill};
+use crate::data::json::{RawJson, Reader, Value, fill};
 use crate::wires::Limits;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::citations::Citations;
 use crate::wires::decoding::fields::tree;
 use crate::wires::decoding::frames::{Frames, SseDecoder};
 use crate::wires::decoding::stop::filter_of;
@@ -28,6 +29,7 @@ struct GeminiDecoder {
     has_calls: bool,
     /// What the provider says about why it stopped.
     details: String,
+    citations: Citations,
     /// Why the prompt was refused.
     blocked: Option<String>,
 }
@@ -68,7 +70,7 @@ impl Frames for GeminiDecoder {
             let message = ["the provider refused the prompt: ", reason].concat();
             return answering.fail(ErrorInfo::new(ErrorKind::ContentFiltered, message));
         }
-        let word = answering.stop_word.as_deref().unwrap_or_default();
+        let word = &*answering.stop_word.clone().unwrap_or_default();
         let Some(mut stop_reason) = stop_reason(word) else {
             let details = if self.details.is_empty() { "the answer went wrong" } else { &self.details };
             let message = [word, ": ", details].concat();
@@ -79,6 +81,12 @@ impl Frames for GeminiDecoder {
             self.end_call(answering);
         }
         answering.close();
+        // Now and then the model says nothing, and does so when it is asked again.
+        if stop_reason == MessageStopReason::Stop && answering.last_block().is_none() {
+            let message = ["the model ended with `", word, "` and said nothing"].concat();
+            return answering.fail(ErrorInfo::new(ErrorKind::Server, message));
+        }
+        self.citations.keep(answering);
         // What was called for a prompt that was refused must not run.
         if self.has_calls && self.blocked.is_some() {
             stop_reason = MessageStopReason::ContentFilter;
@@ -94,9 +102,14 @@ impl GeminiDecoder {
             return answering.fail(in_stream_text(data));
         }
         answering.start();
-        let GeminiCandidate { parts, finish_reason, finish_message } = chunk.candidate;
+        let GeminiCandidate { parts, finish_reason, finish_message, sources } = chunk.candidate;
         for part in parts {
             self.part(part, answering);
+        }
+        for written in sources.iter().filter(|written| written.starts_with("{")) {
+            if let Some(metadata) = tree(written, answering) {
+                self.cite(&metadata, answering);
+            }
         }
         if let Some(usage) = chunk.usage {
             answering.report_usage(usage);
@@ -117,6 +130,30 @@ impl GeminiDecoder {
             let reason =
                 if chunk.block_message.is_empty() { chunk.block_reason } else { chunk.block_message };
             self.blocked = Some(reason.into_owned());
+        }
+    }
+
+    /// Takes what the answer was found in: for each text that a page supports that page, and the pages that support none.
+    fn cite(&mut self, metadata: &Value, answering: &mut Answering) {
+        let chunks = metadata.list_at("groundingChunks");
+        let mut is_cited = vec![false; chunks.len()];
+        for support in metadata.list_at("groundingSupports") {
+            for index in support.list_at("groundingChunkIndices") {
+                let index =
+                    index.as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX);
+                if let (Some(chunk), Some(is_cited)) = (chunks.get(index), is_cited.get_mut(index)) {
+                    *is_cited = true;
+                    self.citations.take(&[support, chunk], answering);
+                }
+            }
+        }
+        for (chunk, _) in chunks.iter().zip(is_cited).filter(|(_, is_cited)| !is_cited) {
+            self.citations.take(&[chunk], answering);
+        }
+        for key in ["citationSources", "citations"] {
+            for source in metadata.list_at(key) {
+                self.citations.take(&[source], answering);
+            }
         }
     }
 

@@ -28,6 +28,8 @@ pub(super) struct GeminiCandidate<'a> {
     pub(super) parts: Vec<GeminiPart<'a>>,
     pub(super) finish_reason: Cow<'a, str>,
     pub(super) finish_message: Cow<'a, str>,
+    /// `groundingMetadata` and `citationMetadata`, unread.
+    pub(super) sources: [&'a str; 2],
 }
 
 /// A part of the content.
@@ -82,6 +84,8 @@ impl<'a> GeminiChunk<'a> {
             "index" => number(reader, &mut index),
             "finishReason" => string(reader, &mut candidate.finish_reason),
             "finishMessage" => string(reader, &mut candidate.finish_message),
+            "groundingMetadata" => reader.skip().map(|sources| candidate.sources[0] = sources),
+            "citationMetadata" => reader.skip().map(|sources| candidate.sources[1] = sources),
             "content" => in_object(reader, |reader, key| match key {
                 "parts" => in_array(reader, |reader, _| GeminiPart::read(reader, &mut candidate.parts)),
                 _ => reader.pass_over(),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::data::json::{RawJson, fill, without_comma};
 use crate::data::text::Put;
+use crate::wires::decoding::citations::is_citations;
 use crate::wires::encoding::files::{FileForm, caption, form_of, text_and_media};
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
@@ -95,7 +96,7 @@ impl GeminiMessageWriter<'_> {
                     write_call(call, word("id"), signature.or(sentinel), &mut parts);
                     is_first_call = false;
                 }
-                ContentBlock::Raw(data) if is_same_model && !message.is_cut() => {
+                ContentBlock::Raw(data) if is_same_model && !message.is_cut() && !is_citations(data) => {
                     fill(",#", &[data.as_str()], &mut parts);
                 }
                 _ => {}

@@ -1,10 +1,14 @@
 //! Reads the chunks of an answer. What servers do that no reference mentions is explained at the line that
 //! copes with it.
 
+use std::mem;
+
 use crate::data::json::{Value, fill, without_comma};
 use crate::wires::Limits;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::citations::Citations;
+use crate::wires::decoding::fields::tree;
 use crate::wires::decoding::frames::{Frames, SseDecoder};
 use crate::wires::decoding::piece::Piece;
 use crate::wires::decoding::stop::filter_of;
@@ -16,7 +20,7 @@ use crate::words::message::MessageStopReason;
 
 use super::calls::ChatCalls;
 use super::details::{ReasoningDetail, ReasoningDetails};
-use super::frame::{ChatChoice, ChatChunk};
+use super::frame::{ChatAudio, ChatChoice, ChatChunk};
 
 /// Creates a decoder of one answer. `keeps_details`: what `reasoning_details` hold is put into the metadata
 /// of the first call, so that it can be sent back.
@@ -31,6 +35,10 @@ struct ChatDecoder {
     details: ReasoningDetails,
     /// What the text refers to: pages that a search found, files. JSON values, each with a comma before it.
     annotations: String,
+    /// Pages that a search found, as the last chunk told them.
+    pages: String,
+    /// What the model spoke: the id, the sound in Base64, and its words.
+    audio: [String; 3],
     /// The last chunk had a usage and nothing that belongs to a block. Servers that send no finish reason end
     /// like this.
     has_trailer: bool,
@@ -93,11 +101,8 @@ impl Frames for ChatDecoder {
             self.details.write(&mut members);
         }
         self.calls.end(stop_reason, members, answering);
-        if !self.annotations.is_empty() {
-            let mut block = String::new();
-            fill("{\"annotations\":[#]}", &[without_comma(&self.annotations)], &mut block);
-            answering.keep(&block);
-        }
+        self.keep_sources(answering);
+        self.keep_audio(answering);
         answering.done(stop_reason);
     }
 }
@@ -116,6 +121,9 @@ impl ChatDecoder {
             // A first chunk with a role and a usage is no trailer.
             self.has_trailer =
                 chunk.is_without_choice || answering.last_block().is_some() || self.has_trailer;
+        }
+        if let Some(pages) = chunk.pages {
+            pages.clone_into(&mut self.pages);
         }
         if let Some(choice) = &mut chunk.choice {
             self.saw_delta |= choice.has_delta;
@@ -152,6 +160,12 @@ impl ChatDecoder {
         if let Some(content) = choice.content.take() {
             self.text(BlockKind::Text, content, answering);
         }
+        for image in choice.images.drain(..) {
+            answering.keep(image);
+        }
+        if !choice.audio.id.is_empty() || !choice.audio.data.is_empty() || choice.audio.transcript.is_some() {
+            self.speak(mem::take(&mut choice.audio), answering);
+        }
         if let Some(refusal) = choice.refusal.take() {
             self.text(BlockKind::Refusal, refusal, answering);
         }
@@ -165,6 +179,58 @@ impl ChatDecoder {
         }
         if !choice.finish_reason.is_empty() {
             answering.stop(choice.finish_reason.as_ref().to_owned());
+        }
+    }
+
+    /// Keeps what the answer refers to, as the server wrote it and in the form of all wires.
+    #[inline(never)]
+    fn keep_sources(&mut self, answering: &mut Answering) {
+        if self.annotations.is_empty() && self.pages.is_empty() {
+            return;
+        }
+        let mut citations = Citations::default();
+        let written = [["[", without_comma(&self.annotations), "]"].concat(), self.pages.clone()];
+        for list in written.iter().filter_map(|list| tree(list, answering)).collect::<Vec<_>>() {
+            for source in list.as_array().unwrap_or_default() {
+                match source.as_str() {
+                    Some(url) => citations.take_url(url, answering),
+                    None => citations.take(&[source], answering),
+                }
+            }
+        }
+        if self.annotations.is_empty() {
+            return citations.keep(answering);
+        }
+        let mut block = String::new();
+        let values = [without_comma(&self.annotations), citations.values()];
+        fill("{\"annotations\":[#],\"citations\":[#]}", &values, &mut block);
+        answering.keep(&block);
+    }
+
+    /// Keeps the sound. Its words are the text of the answer.
+    #[inline(never)]
+    fn keep_audio(&mut self, answering: &mut Answering) {
+        let [id, data, transcript] = &self.audio;
+        if !data.is_empty() {
+            let mut block = String::new();
+            let template = r#"{"type":"audio","audio":{"id":"$","data":"$","transcript":"$"}}"#;
+            fill(template, &[id, data, transcript], &mut block);
+            answering.keep(&block);
+        }
+    }
+
+    /// Takes a piece of what the model speaks.
+    #[inline(never)]
+    fn speak(&mut self, audio: ChatAudio<'_>, answering: &mut Answering) {
+        let [id, data, transcript] = &mut self.audio;
+        if id.is_empty() {
+            *id = audio.id.into_owned();
+        }
+        answering.hold(data, &audio.data);
+        if let Some(words) = audio.transcript {
+            answering.hold(transcript, &words.text);
+            self.text(BlockKind::Text, words, answering);
+            answering.holes.text = None;
         }
     }
 

@@ -26,6 +26,8 @@ pub(super) struct ChatChunk<'a> {
     usage: Option<Usage>,
     /// The usage in a choice or in `x_groq`.
     usage_elsewhere: Option<Usage>,
+    /// `search_results` or `citations`, unread: pages that a search found (Perplexity, xAI).
+    pub(super) pages: Option<&'a str>,
     is_error: bool,
     /// It has fields that belong to an answer.
     is_answer: bool,
@@ -47,12 +49,23 @@ pub(super) struct ChatChoice<'a> {
     pub(super) refusal: Option<Piece<'a>>,
     /// What the text refers to, unread; nothing if there is nothing in it.
     pub(super) annotations: Option<&'a str>,
+    /// Pictures, unread.
+    pub(super) images: Vec<&'a str>,
+    pub(super) audio: ChatAudio<'a>,
     pub(super) calls: Vec<ChatCallPiece<'a>>,
     /// Empty if there is none.
     pub(super) finish_reason: Cow<'a, str>,
     pub(super) has_delta: bool,
     /// `message`, unread: the whole answer if the server does not stream, and a repetition if it does.
     pub(super) message: Option<&'a str>,
+}
+
+/// A piece of what the model speaks.
+#[derive(Default)]
+pub(super) struct ChatAudio<'a> {
+    pub(super) id: Cow<'a, str>,
+    pub(super) data: Cow<'a, str>,
+    pub(super) transcript: Option<Piece<'a>>,
 }
 
 /// A piece of a tool call.
@@ -98,6 +111,8 @@ impl<'a> ChatChunk<'a> {
                     self.has_message = true;
                     reader.pass_over()
                 }
+                (14, "search_results", _) => self.read_pages(reader, true),
+                (9, "citations", _) => self.read_pages(reader, false),
                 (11, "obfuscation", _) => reader.skip().map(|padding| self.padding = padding),
                 // In the native form of Workers AI, the answer is at the top level.
                 (8, "response", _) => {
@@ -143,6 +158,14 @@ impl<'a> ChatChunk<'a> {
     /// Whether it is an error.
     pub(super) fn is_failure(&self) -> bool {
         self.is_error || (self.has_message && !self.is_answer())
+    }
+
+    /// Pages with titles come before those without.
+    #[inline(never)]
+    fn read_pages(&mut self, reader: &mut Reader<'a>, has_titles: bool) -> ReadResult {
+        let pages = Some(reader.skip()?).filter(|pages| pages.starts_with("[") && *pages != "[]");
+        self.pages = if has_titles { pages.or(self.pages) } else { self.pages.or(pages) };
+        Ok(())
     }
 
     fn read_choices(&mut self, reader: &mut Reader<'a>) -> ReadResult {
@@ -209,6 +232,8 @@ impl<'a> ChatChoice<'a> {
             || has(&self.refusal)
             || self.parts.iter().any(|(_, piece)| !piece.is_empty())
             || !self.details.is_empty()
+            || !self.images.is_empty()
+            || has(&self.audio.transcript)
     }
 
     fn read_delta(&mut self, reader: &mut Reader<'a>) -> ReadResult {
@@ -233,9 +258,30 @@ impl<'a> ChatChoice<'a> {
                     Ok(())
                 }
                 (10, "tool_calls") => self.read_calls(reader),
+                (6, "images") => self.read_images(reader),
+                (5, "audio") => self.read_audio(reader),
                 (13, "function_call") => self.read_call(reader),
                 _ => reader.pass_over(),
             }
+        })
+    }
+
+    #[inline(never)]
+    fn read_images(&mut self, reader: &mut Reader<'a>) -> ReadResult {
+        in_array(reader, |reader, _| {
+            self.images.extend(Some(reader.skip()?).filter(|image| image.starts_with("{")));
+            Ok(())
+        })
+    }
+
+    #[inline(never)]
+    fn read_audio(&mut self, reader: &mut Reader<'a>) -> ReadResult {
+        let audio = &mut self.audio;
+        in_object(reader, |reader, key| match key {
+            "id" => string(reader, &mut audio.id),
+            "data" => string(reader, &mut audio.data),
+            "transcript" => Piece::read(reader, &mut audio.transcript),
+            _ => reader.pass_over(),
         })
     }
 
@@ -247,12 +293,22 @@ impl<'a> ChatChoice<'a> {
             if reader.peek() != Some(b'{') {
                 return self.read_part(BlockKind::Text, reader);
             }
+            let start = reader.position();
+            let mut has_image = false;
             reader.object(|reader, key| match key {
+                "image_url" | "image" => {
+                    has_image = true;
+                    reader.pass_over()
+                }
                 "text" => self.read_part(BlockKind::Text, reader),
                 "refusal" => self.read_part(BlockKind::Refusal, reader),
                 "thinking" => self.read_thinking(reader),
                 _ => reader.pass_over(),
-            })
+            })?;
+            if has_image {
+                self.images.push(reader.since(start));
+            }
+            Ok(())
         })
     }
 

@@ -102,6 +102,11 @@ impl ResponsesDecoder {
                 }
             }
             ("output_item.done", _, Some(item)) => self.items.finish(keys.index, item, answering),
+            ("output_text.annotation.added", ..) => {
+                if let Some(annotation) = event.annotation.and_then(|written| tree(written, answering)) {
+                    self.items.citations.take(&[&annotation], answering);
+                }
+            }
             (kind, ..) if kind.ends_with(".done") => {
                 if let Some(whole) = &event.whole {
                     self.items.end_pieces(kind, (keys, event.part, &event.name), &whole.text, answering);
@@ -147,6 +152,7 @@ impl ResponsesDecoder {
         };
         answering.stop_word = Some(word).filter(|word| !word.is_empty());
         let has_calls = self.items.end_calls(!is_incomplete, answering);
+        self.items.citations.keep(answering);
         answering.done(if answering.is_refused() {
             MessageStopReason::Refusal
         } else if let Some(filter) = filter_of(&response.reason) {

@@ -42,6 +42,11 @@ impl OutputItems {
             return;
         };
         item.signature = signature_of_message(value);
+        for part in value.list_at("content") {
+            for annotation in part.list_at("annotations") {
+                self.citations.take(&[annotation], answering);
+            }
+        }
         let rest = |field, emitted: &str| rest_of(&texts(value, "content", field).concat(), emitted);
         let rests = [
             (BlockKind::Text, rest("text", &item.emitted)),

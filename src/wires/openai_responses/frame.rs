@@ -28,6 +28,8 @@ pub(super) struct ResponsesEvent<'a> {
     /// Unread.
     pub(super) item: Option<&'a str>,
     pub(super) response: ResponseObject<'a>,
+    /// `annotation`, unread.
+    pub(super) annotation: Option<&'a str>,
     pub(super) has_error: bool,
     /// `sequence_number` and `obfuscation`, unread: they differ in every event and carry no information.
     pub(super) ignored: [&'a str; 2],
@@ -60,6 +62,10 @@ impl<'a> ResponsesEvent<'a> {
             "content_index" | "summary_index" => number(reader, &mut self.part),
             "delta" => Piece::read(reader, &mut self.delta),
             "text" | "refusal" | "arguments" | "input" => text_or_json(reader, &mut self.whole),
+            "annotation" => {
+                self.annotation = Some(reader.skip()?);
+                Ok(())
+            }
             "name" => string(reader, &mut self.name),
             "sequence_number" => reader.skip().map(|number| self.ignored[0] = number),
             "obfuscation" => reader.skip().map(|padding| self.ignored[1] = padding),

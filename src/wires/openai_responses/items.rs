@@ -4,6 +4,7 @@ use crate::data::json::{RawJson, Value, fill};
 use crate::data::text::Put;
 use crate::wires::decoding::answering::Answering;
 use crate::wires::decoding::blocks::BlockKind;
+use crate::wires::decoding::citations::Citations;
 use crate::wires::decoding::piece::Piece;
 
 use super::keys::{ItemKeys, is_whole_object};
@@ -18,6 +19,7 @@ pub(super) struct OutputItems {
     pub(super) items: Vec<OutputItem>,
     /// The position of the item that the last piece belonged to.
     last: usize,
+    pub(super) citations: Citations,
     /// Calls whose input is a text are xAI's own searches.
     is_xai: bool,
     /// The end of a call holds other arguments than the pieces that were emitted of it.

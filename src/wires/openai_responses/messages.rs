@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use crate::data::json::{ToJson, Value, fill, without_comma, write_str};
 use crate::data::text::Put;
+use crate::wires::decoding::citations::is_citations;
 use crate::wires::encoding::files::{FileForm, data_url, form_of, result_parts};
 use crate::wires::encoding::history::Carried;
 use crate::wires::encoding::ids::{fitting_id, is_plain};
@@ -57,7 +58,9 @@ impl ResponsesMessageWriter<'_> {
                 }
                 // xAI's own searches come without a result, so they cannot be sent back.
                 ContentBlock::Raw(data)
-                    if is_same_model && data.to_value().text_at("type") != Some("custom_tool_call") =>
+                    if is_same_model
+                        && !is_citations(data)
+                        && data.to_value().text_at("type") != Some("custom_tool_call") =>
                 {
                     out.put(&std::mem::take(&mut waiting));
                     fill(",#", &[data.as_str()], out);
