@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use crate::data::json::RawJson;
+use crate::data::json::{RawJson, ToJson};
 use crate::data::table::Table;
 use crate::data::text;
 use crate::host::config::Timeouts;
 use crate::host::ports::HookCall;
 use crate::rules::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, Excess, MAX_ANSWER};
+use crate::wires::{has_odd_names, with_own_names};
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, Usage};
@@ -146,6 +147,19 @@ impl Step<'_> {
         }
     }
 
+    /// Gives the arguments of a call the names of its tool's schema: some providers were told others.
+    fn with_own_names(&self, mut block: ContentBlock) -> ContentBlock {
+        if let ContentBlock::ToolCall(call) = &mut block
+            && let Some(tool) = self.rules.tools.iter().find(|tool| *tool.schema.name == *call.tool_name)
+            && has_odd_names(tool.schema.parameters.as_str())
+            && let Some(arguments) =
+                with_own_names(&call.arguments.to_value(), &tool.schema.parameters.to_value())
+        {
+            call.arguments = arguments.to_raw();
+        }
+        block
+    }
+
     /// Handles the watchdog's timer. Silence is measured by the clock, because timers in hidden tabs fire
     /// late, and because frequent signs of life must not each cost a timer.
     fn check_watchdog(&mut self, mut inference: Box<Inference>, mut streaming: Streaming) {
@@ -188,6 +202,7 @@ impl Step<'_> {
         self.account(inference.model, &mut streaming, None);
         let usage = streaming.assembler.usage.totalled();
         let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
+        let content = content.into_iter().map(|block| self.with_own_names(block)).collect();
         let shown = Rc::new(self.message(inference.model, content, &usage, stop_reason));
         let (stored, own_arguments) = without_faults(&shown, &faults);
         self.count(&usage);

@@ -13,6 +13,7 @@ pub mod openai_responses;
 pub mod sse;
 mod tap;
 
+pub(crate) use encoding::schemas::{has_odd_names, with_own_names};
 pub use limits::Limits;
 pub use tap::{Heard, Tap, TappedWire};
 

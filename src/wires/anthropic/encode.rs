@@ -105,7 +105,7 @@ impl AnthropicEncoder {
             write_all(&self.history.carried(), self.history.text(), cache, out);
         }
         if !request.tools.is_empty() {
-            body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), cache);
+            body.tools(self.tools.text(&request.tools, &TOOLS, (self.compat.strict, PROVIDER)), cache);
             write_choice(request, &thinking, self.compat.parallel_tool_calls, &mut body);
         }
         write_freedom(request, &thinking, &mut body);

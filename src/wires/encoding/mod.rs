@@ -8,5 +8,6 @@ pub(super) mod history;
 pub(super) mod ids;
 pub(super) mod models;
 pub(super) mod options;
+pub(crate) mod schemas;
 pub(super) mod strict;
 pub(super) mod tools;

@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::data::json::{Map, RawJson, ToJson, Value, fill, without_comma};
+use crate::data::json::{Map, ToJson, Value, fill, without_comma};
 use crate::data::text::Put;
 use crate::rules::stream::ToolSchema;
 use crate::wires::compat::Strict;
+
+use super::schemas::{SchemaRules, add_description, fitted, is_fit, split_description};
 
 /// The tools of a run as JSON for request bodies, written once.
 #[derive(Debug, Default)]
@@ -23,41 +25,50 @@ pub(crate) struct ToolForm {
 
 impl EncodedTools {
     #[inline(never)]
-    pub(crate) fn text(&mut self, tools: &Rc<[ToolSchema]>, form: &ToolForm, strict: Strict) -> &str {
+    pub(crate) fn text(
+        &mut self,
+        tools: &Rc<[ToolSchema]>,
+        form: &ToolForm,
+        (strict, server): (Strict, &str),
+    ) -> &str {
         if self.0.as_ref().is_some_and(|(known, _)| !Rc::ptr_eq(known, tools)) {
             self.0 = None;
         }
-        &self.0.get_or_insert_with(|| (tools.clone(), written(tools, form, strict))).1
+        &self.0.get_or_insert_with(|| (tools.clone(), written(tools, form, strict, server))).1
     }
 }
 
-fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict) -> String {
+fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict, server: &str) -> String {
+    let rules = SchemaRules::of(server);
     let mut list = String::new();
     for tool in tools {
         let [no, yes] = form.strict;
-        let mark = if strict.marks(&tool.parameters) { yes } else { no };
+        let mut schema = tool.parameters.to_value();
+        if !is_fit(&schema, rules) {
+            schema = fitted(&schema, rules);
+        }
+        let mark = if strict.marks(&schema.to_raw()) { yes } else { no };
+        complete(&mut schema);
+        let mut description = &*tool.description;
+        if let Some((head, rest)) = split_description(description, rules) {
+            add_description(&mut schema, rest);
+            description = head;
+        }
         list.put(",");
-        fill(
-            form.tool,
-            &[&tool.name, &tool.description, complete(&tool.parameters).as_str(), mark],
-            &mut list,
-        );
+        fill(form.tool, &[&tool.name, description, &schema.to_json(), mark], &mut list);
     }
     let mut text = String::with_capacity(list.len() + form.list.len());
     fill(form.list, &[without_comma(&list)], &mut text);
     text
 }
 
-/// Returns a schema with the members that providers require: Anthropic requires `type`, OpenAI `properties`
-/// too.
-fn complete(schema: &RawJson) -> RawJson {
-    let mut value = schema.to_value();
-    if let Value::Object(members) = &mut value {
+/// Adds the members that providers require: Anthropic requires `type`, OpenAI `properties` too.
+fn complete(schema: &mut Value) {
+    if let Value::Object(members) = schema {
         for (key, default) in [("type", Value::from("object")), ("properties", Value::Object(Map::new()))] {
             if members.get(key).is_none() {
                 members.insert(key, default);
             }
         }
     }
-    value.to_raw()
 }

@@ -85,7 +85,7 @@ impl GeminiEncoder {
             write_all(prompt, self.history.carried(), self.history.text(), out);
         }
         if !request.tools.is_empty() && !is_cached {
-            body.tools(self.tools.text(&request.tools, &TOOLS, Strict::Never), "");
+            body.tools(self.tools.text(&request.tools, &TOOLS, (Strict::Never, PROVIDER)), "");
             if let Some(choice) = &options.tool_choice {
                 write_choice(choice, &mut body);
             }

@@ -83,7 +83,7 @@ impl ChatEncoder {
             writer.write_all(&request.system_prompt, self.history.text(), self.history.carried(), out);
         }
         if !request.tools.is_empty() {
-            body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), "");
+            body.tools(self.tools.text(&request.tools, &TOOLS, (self.compat.strict, self.provider)), "");
             self.write_choice(request, &mut body);
         }
         write_max_tokens(options.max_tokens, self.compat.max_tokens_field, &mut body);

@@ -76,7 +76,7 @@ impl ResponsesEncoder {
         }
         body.fill("input", "[#]", &[without_comma(self.history.text())]);
         if !request.tools.is_empty() {
-            body.tools(self.tools.text(&request.tools, &TOOLS, self.compat.strict), "");
+            body.tools(self.tools.text(&request.tools, &TOOLS, (self.compat.strict, self.provider)), "");
             let named = r#"{"type":"function","name":"$"}"#;
             write_openai_choice(options, named, false, self.compat.parallel_tool_calls, &mut body);
         }
