@@ -7,7 +7,7 @@ use crate::data::json::{ToJson, Value, fill, without_comma};
 use crate::data::text::{Put, contains};
 use crate::wires::decoding::citations::is_citations;
 use crate::wires::encoding::files::decoded_text;
-use crate::wires::encoding::history::Carried;
+use crate::wires::encoding::history::{Carried, LEFT_OUT};
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
     AssistantMessage, ContentBlock, FileBlock, LlmMessage, Media, MediaSource, MessageStopReason,
@@ -25,6 +25,10 @@ pub(super) struct AnthropicMessageWriter<'a> {
 /// Writes the whole list, with marks for the cache.
 pub(super) fn write_all(carried: &Carried, messages: &str, cache: &str, out: &mut String) {
     out.put("[");
+    // The provider wants the user to begin.
+    if messages.starts_with(",{\"role\":\"assistant\"") {
+        fill(r#"{"role":"user","content":[{"type":"text","text":"$"}]},"#, &[LEFT_OUT], out);
+    }
     // Each message begins with a comma, which the first of the list must not have.
     let mut at = messages.len() - without_comma(messages).len();
     for mark in carried.marks.iter().flatten() {

@@ -35,6 +35,8 @@ pub(crate) struct Carried {
     pub(crate) is_open: bool,
     /// The open list is not empty.
     pub(crate) has_block: bool,
+    /// The last message is an answer, on wires whose answers must not follow each other.
+    pub(crate) is_answered: bool,
     /// Parts with the pictures of tool results that must wait for the end of the results, each with a comma
     /// before it.
     pub(crate) pictures: Vec<Rc<str>>,
@@ -46,6 +48,12 @@ pub(crate) struct Carried {
     /// for the cache can be inserted.
     pub(crate) marks: [Option<usize>; 2],
 }
+
+/// What stands before an answer that nothing of the user's precedes: what it answered was left out.
+pub(crate) const LEFT_OUT: &str = "(earlier messages are left out)";
+
+/// What stands between two answers.
+pub(crate) const GO_ON: &str = "Go on.";
 
 impl Carried {
     /// Takes the waiting pictures, as one text.
@@ -59,8 +67,10 @@ impl Carried {
     /// Whether the messages that follow are encoded the same after both states. The messages of both were
     /// written starting at `from`.
     fn continues_like(&self, other: &Carried, from: usize) -> bool {
-        let shape =
-            |carried: &Carried| (carried.is_open, carried.has_block, carried.next, carried.pictures.len());
+        let shape = |carried: &Carried| {
+            let flags = (carried.is_open, carried.has_block, carried.is_answered);
+            (flags, carried.next, carried.pictures.len())
+        };
         let [before, own] = self.marks;
         let [other_before, other_own] = other.marks;
         let is_own = |mark: Option<usize>| mark.is_some_and(|mark| mark >= from);

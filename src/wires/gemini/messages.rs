@@ -7,7 +7,7 @@ use crate::data::json::{RawJson, fill, without_comma};
 use crate::data::text::Put;
 use crate::wires::decoding::citations::is_citations;
 use crate::wires::encoding::files::{FileForm, caption, form_of, text_and_media};
-use crate::wires::encoding::history::Carried;
+use crate::wires::encoding::history::{Carried, GO_ON, LEFT_OUT};
 use crate::wires::encoding::ids::{fitting_id, is_plain};
 use crate::words::message::{
     AssistantMessage, ContentBlock, LlmMessage, Media, MediaSource, ToolCallBlock, ToolResultMessage,
@@ -33,6 +33,10 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 pub(super) fn write_all(prompt: &str, mut carried: Carried, contents: &str, out: &mut String) {
     out.put("[");
     if prompt.is_empty() {
+        // The provider wants the user to begin.
+        if contents.starts_with(",{\"role\":\"model\"") {
+            fill(r#"{"role":"user","parts":[{"text":"$"}]},"#, &[LEFT_OUT], out);
+        }
         out.put(without_comma(contents));
     } else {
         fill(r#"{"role":"user","parts":[{"text":"$"}]}"#, &[prompt], out);
@@ -56,6 +60,7 @@ impl GeminiMessageWriter<'_> {
         match message {
             LlmMessage::User(message) => {
                 close(carried, out);
+                carried.is_answered = false;
                 write_user(message, out);
             }
             LlmMessage::Assistant(message) => {
@@ -102,12 +107,21 @@ impl GeminiMessageWriter<'_> {
                 _ => {}
             }
         }
+        if parts.is_empty() {
+            return;
+        }
+        if carried.is_answered {
+            let mut words = String::new();
+            write_text(GO_ON, None, false, &mut words);
+            write_content("user", &words, out);
+        }
+        carried.is_answered = true;
         write_content("model", &parts, out);
     }
 
     fn write_result(&self, message: &ToolResultMessage, carried: &mut Carried, out: &mut String) {
         out.put(if carried.is_open { "," } else { ",{\"role\":\"user\",\"parts\":[" });
-        carried.is_open = true;
+        (carried.is_open, carried.is_answered) = (true, false);
         out.put("{\"functionResponse\":{");
         let metadata = carried.call(&message.call_id).and_then(|call| call.metadata.as_ref());
         if let Some(id) = metadata.map(RawJson::to_value).unwrap_or_default().text_at("id") {
