@@ -415,7 +415,7 @@ fn a_part_that_is_too_long_is_no_conversation_that_is() {
 }
 
 #[test]
-fn plans_that_are_spent_and_filters_and_keys_are_told_apart() {
+fn plans_that_are_spent_are_final_behind_any_status() {
     let spent = [
         (
             429,
@@ -445,6 +445,10 @@ fn plans_that_are_spent_and_filters_and_keys_are_told_apart() {
         let info = answer(status, body);
         assert_eq!((info.code, info.retryable), (K::Throttled, false), "{body}");
     }
+}
+
+#[test]
+fn a_filter_and_a_key_are_told_from_what_fails_and_what_is_spent() {
     let filtered = [
         (400, r#"{"error":{"code":"1301","message":"系统检测到输入或生成内容可能包含不安全或敏感内容"}}"#),
         (
