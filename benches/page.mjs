@@ -24,7 +24,7 @@ const ROUNDS = Number(option("rounds", "7"));
 const THINKING = option("think", "0,300,1000").split(",").map(Number);
 const PAGES = option("pages", "turnwheel,pi,tanstack,ai-sdk").split(",");
 /** What a page asks the browser to fetch at once, so that the wasm files do not wait for the script; they are no more urgent than it. */
-const PRELOADED = { turnwheel: ["turnwheel-first.wasm", "turnwheel-openai-chat.wasm"] };
+const PRELOADED = { turnwheel: ["turnwheel-first.wasm"] };
 
 const sse = (delta, finish = null) => `data: ${JSON.stringify({ id: "1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
 const brotli = (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } });
@@ -145,7 +145,7 @@ console.log(table);
 
 if (process.argv.includes("--write")) {
   const load = loadavg()[0].toFixed(1);
-  const reading = ["turnwheel-answer.wasm", "turnwheel-answer-openai-chat.wasm"].reduce((sum, file) => sum + (pages.get("turnwheel")?.files.get(file)?.length ?? 0), 0);
+  const reading = pages.get("turnwheel")?.files.get("turnwheel-answer.wasm")?.length ?? 0;
   const versions = JSON.parse(readFileSync(join(HERE, "package.json"), "utf8")).dependencies;
   const peers = { pi: "@earendil-works/pi-ai", tanstack: "@tanstack/ai", "ai-sdk": "ai" };
   const named = PAGES.filter((name) => peers[name]).map((name) => `${peers[name]} ${versions[peers[name]]}`).join(", ");

@@ -14,9 +14,7 @@ export * from "../../pkg/entry/node.js";
 const { TURNWHEEL_LOAD } = process.env;
 if (TURNWHEEL_LOAD === "parts" || TURNWHEEL_LOAD === "anew") {
   const part = (/** @type {string} */ name) => async () => WebAssembly.compile(await readFile(new URL(`../../pkg/turnwheel-${name}.wasm`, import.meta.url)));
-  const wires = Object.fromEntries(["openai-chat", "openai-responses", "anthropic", "gemini"].map((name) => [name, part(name)]));
-  const answers = Object.fromEntries(Object.keys(wires).map((name) => [name, part(`answer-${name}`)]));
-  const load = inParts({ first: part("first"), wires, answer: part("answer"), answers, requests: part("requests"), rest: part("rest"), whole: () => Promise.reject(new Error("there is no whole")) });
+  const load = inParts({ first: part("first"), answer: part("answer"), rest: part("rest"), whole: () => Promise.reject(new Error("there is no whole")) });
   use(load);
   if (TURNWHEEL_LOAD === "anew") beforeEach(() => {
     shared.engine = undefined;

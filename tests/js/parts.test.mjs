@@ -11,9 +11,7 @@ import { inParts, use } from "../../pkg/core.js";
 import { Agent, anthropic, deferred, errorInfo, gemini, openai, openaiCompatible, openaiResponses, readRun, settle, testTool } from "./kit.mjs";
 import { calls, sse, textAnswer } from "./server.mjs";
 
-const ON_WIRES = ["openai-chat", "openai-responses", "anthropic", "gemini"];
-const OF_ANSWERS = ON_WIRES.map((wire) => `answer-${wire}`);
-const NAMES = ["first", ...ON_WIRES, "answer", ...OF_ANSWERS, "requests", "rest"];
+const NAMES = ["first", "answer", "rest"];
 const fileOf = (/** @type {string} */ name) => new URL(`../../pkg/turnwheel${name}.wasm`, import.meta.url);
 const compiled = async (/** @type {string} */ name) => WebAssembly.compile(await readFile(fileOf(name)));
 /** @type {Record<string, WebAssembly.Module>} */
@@ -21,26 +19,22 @@ const files = Object.fromEntries(await Promise.all(NAMES.map(async (name) => [na
 const whole = await compiled("");
 
 /**
- * A page: what reads answers, what rarer requests take, and the rest come when they are let through, and each file may be
- * replaced. Each begins to arrive as soon as it is asked for.
+ * A page: what reads answers and the rest come when they are let through, and each file may be replaced. Each begins to arrive
+ * as soon as it is asked for.
  * @param {(name: string) => any} [replaced] gives or throws what is loaded in place of a file
- * @param {boolean} [holdsRequests] whether what rarer requests take waits, too
  */
-function page(replaced = () => undefined, holdsRequests = false) {
+function page(replaced = () => undefined) {
   /** @type {string[]} */
   const log = [];
-  const [answer, requested, rest] = [deferred(), deferred(), deferred()];
+  const [answer, rest] = [deferred(), deferred()];
   const file = (/** @type {string} */ name) => async (/** @type {(() => void) | undefined} */ begun) => {
     log.push(name);
     begun?.();
-    if (name.startsWith("answer")) await answer.promise;
-    if (name === "requests") await requested.promise;
+    if (name === "answer") await answer.promise;
     if (name === "rest") await rest.promise;
     return replaced(name) ?? files[name];
   };
-  const wires = Object.fromEntries(ON_WIRES.map((name) => [name, file(name)]));
-  const reading = Object.fromEntries(ON_WIRES.map((name) => [name, file(`answer-${name}`)]));
-  use(inParts({ first: file("first"), wires, answer: file("answer"), answers: reading, requests: file("requests"), rest: file("rest"), whole: async () => (log.push("whole"), replaced("whole") ?? Promise.reject(new Error("no whole"))) }));
+  use(inParts({ first: file("first"), answer: file("answer"), rest: file("rest"), whole: async () => (log.push("whole"), replaced("whole") ?? Promise.reject(new Error("no whole"))) }));
   /** @type {any[]} */
   const requests = [];
   /** What the model's server sends. @type {TransformStream<string, string>[]} */
@@ -67,12 +61,10 @@ function page(replaced = () => undefined, holdsRequests = false) {
   };
   // An instance of its own, so that each test loads the engine anew.
   const agent = (/** @type {any} */ options = {}) => new Agent({ model: openai("m", { apiKey: "not-a-real-key", fetch }), isolate: true, ...options });
-  const open = () => (answer.resolve(), requested.resolve(), rest.resolve());
+  const open = () => (answer.resolve(), rest.resolve());
   /** Until so many requests were sent. @param {number} n */
   const asked = async (n) => { for (let i = 0; i < 100 && requests.length < n; i++) await settle(); };
-  // Mostly it comes along.
-  if (!holdsRequests) requested.resolve();
-  return { log, requests, answer, requested, rest, open, fetch, agent, say, end, asked };
+  return { log, requests, answer, rest, open, fetch, agent, say, end, asked };
 }
 
 /** Until everything that can happen has happened. */
@@ -100,20 +92,19 @@ const WIRES = /** @type {[string, string, (id: string, options: any) => any][]} 
   ["openai", "openai-chat", openai], ["openaiResponses", "openai-responses", openaiResponses], ["anthropic", "anthropic", (id, options) => anthropic(id, { dangerouslyAllowBrowser: true, ...options })],
   ["gemini", "gemini", gemini], ["openaiCompatible", "openai-chat", (id, options) => openaiCompatible(id, { baseUrl: "http://127.0.0.1:9/v1", ...options })],
 ]);
-for (const [name, wire, make] of WIRES) {
-  test(`${name}: the request leaves with two parts there, and is what the whole engine would send`, async () => {
+for (const [name, , make] of WIRES) {
+  test(`${name}: the request leaves with one part there, and is what the whole engine would send`, async () => {
     const { log, requests, open, fetch, agent, end } = page();
     const pay = testTool("pay", () => "paid", { requiresApproval: true });
     const options = { retry: { maxAttempts: 1 }, systemPrompt: "Be brief.", tools: [pay], approveTool: () => "approve", steering: { when: "immediate" } };
     const run = agent({ model: make("m", { apiKey: "not-a-real-key", fetch }), ...options }).prompt("Hello");
     await quiet();
     // What reads the answer is asked for as soon as the first part begins to arrive.
-    assert.deepEqual(log, ["first", "answer", "requests", `answer-${wire}`, wire, "request"]);
+    assert.deepEqual(log, ["first", "answer", "request"]);
     open();
     await end("");
     await run.result;
-    const others = [...ON_WIRES, ...OF_ANSWERS].filter((other) => other !== wire && other !== `answer-${wire}`);
-    assert.deepEqual(log.slice(6).sort(), ["rest", ...others].sort());
+    assert.deepEqual(log.slice(3), ["rest"]);
     assert.equal(requests.length, 1);
     assert.ok(requests[0].text.includes("Hello"));
     // The same run with the whole engine asks for the same.
@@ -134,32 +125,26 @@ test("what is needed next is asked for when what comes before it begins to arriv
     asked.set(name, begun);
     return /** @type {WebAssembly.Module} */ (files[name]);
   };
-  const of = (/** @type {string[]} */ names) => Object.fromEntries(names.map((name) => [name.replace("answer-", ""), file(name)]));
-  const load = inParts({ first: file("first"), wires: of(ON_WIRES), answer: file("answer"), answers: of(OF_ANSWERS), requests: file("requests"), rest: file("rest"), whole: file("whole") });
-  const parts = await load("gemini");
+  const load = inParts({ first: file("first"), answer: file("answer"), rest: file("rest"), whole: file("whole") });
+  const parts = await load();
   const names = () => [...asked.keys()].join(" ");
-  assert.equal(names(), "first gemini");
+  assert.equal(names(), "first");
   asked.get("first")?.();
-  assert.equal(names(), "first gemini answer answer-gemini");
-  asked.get("answer")?.();
-  asked.get("answer-gemini")?.();
-  assert.equal(names(), "first gemini answer answer-gemini requests");
-  for (const count of [3, 4, 4 + 7]) {
+  assert.equal(names(), "first answer");
+  for (const all of ["first answer", "first answer rest"]) {
     await parts.more();
-    assert.equal(parts.others.length, count);
+    assert.equal(names(), all);
   }
   assert.ok(parts.isWhole);
 });
 
-test("a request with a history leaves when what it takes is there, before the rest is", async () => {
-  const { answer, requested, rest, agent, requests, end } = page(undefined, true);
+test("a request with a history leaves when what reads answers is there, before the rest is", async () => {
+  const { answer, rest, agent, requests, end } = page();
   const said = [{ role: "user", content: "Before." }, { role: "assistant", content: [{ type: "text", text: "I know." }] }];
   const run = agent({ messages: said, streamOptions: { temperature: 0.5 } }).prompt("Hello");
   await quiet();
-  answer.resolve();
-  await quiet();
   assert.equal(requests.length, 0);
-  requested.resolve();
+  answer.resolve();
   await quiet();
   assert.equal(requests.length, 1);
   assert.ok(requests[0].text.includes("I know.") && requests[0].text.includes("0.5"));
@@ -401,7 +386,7 @@ test("a model of the host's own, and errorInfo, wait for everything", async () =
 });
 
 const LOST = (/** @type {string} */ name) => new Error(`turnwheel-${name}.wasm cannot be fetched from here`);
-for (const name of ["first", "openai-chat", "answer", "answer-openai-chat", "requests", "rest"]) {
+for (const name of NAMES) {
   test(`a part that does not come (${name}) ends the run with its name, and the next run loads it again`, async () => {
     let isLost = true;
     const { open, agent, end, requests } = page((asked) => {
@@ -439,7 +424,7 @@ test("a part that comes at the second attempt, before anybody needs it, is no fa
   assert.equal(attempts, 2);
 });
 
-for (const name of NAMES.filter((name) => !/gemini|responses/.test(name))) {
+for (const name of NAMES) {
   test(`a part of another build (${name}) is refused by name`, async () => {
     const bytes = await readFile(fileOf(`-${name}`));
     const foreign = await WebAssembly.compile(Buffer.from(bytes.toString("latin1").replace(/turnwheel-[0-9a-f]{4}/g, "turnwheel-zzzz"), "latin1"));
@@ -469,7 +454,7 @@ test("a bundler may write addresses that have no base: nothing is built on them 
     .replace('"./fetched.js"', at("www/npm/fetched.js"));
   assert.equal(script.match(/"\/static\//g)?.length, NAMES.length);
   const { load } = await import(`data:text/javascript,${encodeURIComponent(script)}`);
-  await assert.rejects(load("openai-chat"), /turnwheel-\S+\.wasm cannot be fetched from \/static\/turnwheel-/);
+  await assert.rejects(load(), /turnwheel-\S+\.wasm cannot be fetched from \/static\/turnwheel-/);
 });
 
 test("the package's own tests pass with parts, each of them with parts that are loaded anew", { timeout: 240_000 }, () => {

@@ -72,7 +72,7 @@ try {
     const { filename, files } = await shop.pack();
     tarball = filename;
     const paths = files.map((/** @type {any} */ file) => file.path);
-    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-openai-chat.wasm", "turnwheel-openai-responses.wasm", "turnwheel-anthropic.wasm", "turnwheel-gemini.wasm", "turnwheel-answer.wasm", "tabs.js", "tabs.d.ts", "cloudflare.js", "cloudflare-elsewhere.js", "cloudflare.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
+    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-answer.wasm", "tabs.js", "tabs.d.ts", "cloudflare.js", "cloudflare-elsewhere.js", "cloudflare.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
     assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(js|d\.ts|wasm|json|md)$|^cli\.mjs$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
     project = await shop.project();
     assert.deepEqual(await readdir(join(project, "node_modules")).then((names) => names.filter((name) => !name.startsWith("."))), ["turnwheel"], "it depends on nothing");
@@ -180,7 +180,7 @@ try {
     const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'";
     const heard = await shop.serve(await shop.app("page"), { "content-security-policy": policy });
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 12, "all parts, and not the whole");
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 3, "all parts, and not the whole");
     assert.ok(!heard.asked.some((path) => /node\.js|workerd\.js/.test(path)));
     const refused = await shop.serve(join(shop.home, "page"), { "content-security-policy": policy.replace(" 'wasm-unsafe-eval'", "") });
     assert.equal(refused.said, "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'");
@@ -229,8 +229,8 @@ try {
     says42(heard);
     // The page's hint names the file as it is built, so the first part is fetched once, and before the run asks for it.
     // A hash has eight characters, and may have a hyphen among them.
-    const parts = heard.asked.map((path) => /turnwheel-(first|answer|requests|rest)(?=-[\w-]{8}\.wasm)/.exec(path)?.[1]).filter(Boolean);
-    assert.deepEqual(parts, ["first", "answer", "requests", "rest"]);
+    const parts = heard.asked.map((path) => /turnwheel-(first|answer|rest)(?=-[\w-]{8}\.wasm)/.exec(path)?.[1]).filter(Boolean);
+    assert.deepEqual(parts, ["first", "answer", "rest"]);
   });
 
   await check("Vite serves it while it is written", async () => {
@@ -277,7 +277,7 @@ try {
     await shop.npm(source, "build");
     const heard = await shop.serve(join(source, "dist"));
     says42(heard);
-    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 12, "all parts, and not the whole");
+    assert.equal(heard.asked.filter((path) => path.endsWith(".wasm")).length, 3, "all parts, and not the whole");
   });
 
   await check("an extension: its page, and its service worker", async () => {

@@ -11,7 +11,7 @@ import { loadRest, rest } from "./rest.js";
 /** @import { Registration } from "./registration.js" */
 /** @import { Driver } from "../run/driver.js" */
 /** @typedef {BufferSource | WebAssembly.Module} WasmSource */
-/** Gets the wire of the model that is asked first. @typedef {(wire: string | undefined) => WasmSource | Promise<WasmSource | Parts>} Loader */
+/** @typedef {() => WasmSource | Promise<WasmSource | Parts>} Loader */
 
 /** An instance with more memory than this, and than what its agents brought along, has grown. */
 const GROWN = 16 * 2 ** 20;
@@ -35,12 +35,12 @@ export function use(load, isEntry) {
   compiled = undefined;
 }
 
-/** Returns the compiled file, which all instances share. @param {string} [wire] @returns {Parts | Promise<Parts>} */
-function getModule(wire) {
+/** Returns the compiled file, which all instances share. @returns {Parts | Promise<Parts>} */
+function getModule() {
   if (compiled) return compiled;
   if (loading) return loading;
   if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
-  const source = loader(wire);
+  const source = loader();
   if (!(/** @type {any} */ (source)?.then) && rest) return (compiled = new Parts(source));
   const promise = (loading = awaited(source));
   const loaded = () => void (loading = undefined);
@@ -64,13 +64,10 @@ export class Scope {
     this.engine = undefined;
   }
 
-  /**
-   * Returns the engine: at once if its bytes are available synchronously, otherwise as a promise.
-   * @param {string} [wire] of the model that is asked first @returns {Engine | Promise<Engine>}
-   */
-  ready(wire) {
+  /** Returns the engine: at once if its bytes are available synchronously, otherwise as a promise. @returns {Engine | Promise<Engine>} */
+  ready() {
     if (this.engine) return this.engine;
-    const module = getModule(wire);
+    const module = getModule();
     const start = (/** @type {Parts} */ parts) => (this.engine ??= new Engine(parts, this));
     return module instanceof Promise ? module.then(start) : start(module);
   }

@@ -10,13 +10,11 @@ import { loadRest } from "./rest.js";
 
 /** What has been loaded of the module, and how to load what is missing. All instances share it. */
 export class Parts {
-  /**
-   * @param {unknown} first the part that the others need, or the whole @param {unknown[]} others what has been loaded beside it
-   * @param {(() => Promise<WebAssembly.Module[]>)[]} later what is missing, in the order in which it is needed
-   */
-  constructor(first, others = [], later = []) {
+  /** @param {unknown} first the part that the others need, or the whole @param {(() => Promise<WebAssembly.Module>)[]} later what is missing, in the order in which it is needed */
+  constructor(first, later = []) {
     this.first = toModule(first);
-    this.others = others.map(toModule);
+    /** What has been loaded beside it. @type {WebAssembly.Module[]} */
+    this.others = [];
     this.later = later;
     /** @type {Promise<void> | undefined} */
     this.loading = undefined;
@@ -32,52 +30,37 @@ export class Parts {
   }
 
   async #next() {
-    const modules = await this.later[0]?.();
-    this.others.push(...(modules ?? []).map(toModule));
+    const load = this.later[0];
+    if (!load) return;
+    this.others.push(toModule(await load()));
     this.later.shift();
   }
 }
 
 /**
- * Makes the loader of a module in parts. A server that does not have the first ones may have the whole. What reads an answer
- * is asked for as soon as the first part begins to arrive: a round trip later there is room for it on the network, and the
- * first request is on its way. Then comes, in the same way, what requests of rarer kinds take; everything else follows.
- * @param {{ first: Fetch, wires: Record<string, Fetch>, answer: Fetch, answers: Record<string, Fetch>, requests: Fetch, rest: Fetch, whole: Fetch }} files
- * @returns {(wire: string | undefined) => Promise<Parts>} which begins with what a request on this wire takes
+ * Makes the loader of a module in parts. A server that does not have the first one may have the whole. What reads an answer
+ * (and what requests of rarer kinds take) is asked for as soon as the first part begins to arrive: a round trip later there
+ * is room for it on the network, and the first request is on its way. Everything else follows.
+ * @param {{ first: Fetch, answer: Fetch, rest: Fetch, whole: Fetch }} files
+ * @returns {() => Promise<Parts>}
  */
-export function inParts({ first, wires, answer, answers, requests, rest, whole }) {
-  return async (wire = "") => {
-    const { [wire]: own, ...others } = wires;
-    const { [wire]: ownAnswer, ...otherAnswers } = answers;
-    const rarer = stage([requests]);
-    const reading = stage([answer, ownAnswer], rarer.begin);
-    const all = stage([rest, ...Object.values(others), ...Object.values(otherAnswers)]);
+export function inParts({ first, answer, rest, whole }) {
+  return async () => {
+    /** @type {Promise<WebAssembly.Module> | undefined} */
+    let ahead;
+    // What fails now is told to whoever needs it.
+    const begun = () => void (ahead ??= answer()).catch(() => {});
+    const reading = () => {
+      const loading = ahead ?? answer();
+      ahead = undefined;
+      return loading;
+    };
+    const last = async () => (await Promise.all([rest(), loadRest()]))[0];
     try {
-      const [begin, ...beside] = await Promise.all([first(reading.begin), ...(own ? [own()] : [])]);
-      const last = async () => (await Promise.all([all.take(), loadRest()]))[0];
-      return new Parts(begin, beside, [reading.take, rarer.take, last]);
+      return new Parts(await first(begun), [reading, last]);
     } catch (error) {
       return new Parts(await whole().catch(() => Promise.reject(error)));
     }
-  };
-}
-
-/**
- * Files that are needed together, and that may be asked for before they are.
- * @param {(Fetch | undefined)[]} fetches @param {() => void} [begun]
- */
-function stage(fetches, begun) {
-  /** @type {Promise<WebAssembly.Module[]> | undefined} */
-  let ahead;
-  const load = () => Promise.all(fetches.flatMap((fetch) => fetch?.(begun) ?? []));
-  return {
-    // What fails now is told to whoever needs it.
-    begin: () => void (ahead ??= load()).catch(() => {}),
-    take: () => {
-      const loading = ahead ?? load();
-      ahead = undefined;
-      return loading;
-    },
   };
 }
 

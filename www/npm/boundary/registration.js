@@ -61,7 +61,7 @@ export class Registration {
     if (this.engine?.dead) this.lost(this.engine);
     // Also in one that has been given up since: something of this agent is still in there.
     if (this.engine) return this.#registerIn(this.engine);
-    const engine = this.scope.ready(this.core.settings.models.wire);
+    const engine = this.scope.ready();
     return engine instanceof Promise ? engine.then((loaded) => this.#registerIn(loaded)) : this.#registerIn(engine);
   }
 

@@ -20,11 +20,6 @@ export class ModelList {
     this.set(model, false);
   }
 
-  /** What is spoken with the first. */
-  get wire() {
-    return setupOf(this.first).wire;
-  }
-
   get first() {
     return /** @type {ModelWithSetup} */ (this.list[0]);
   }

@@ -41,7 +41,7 @@ pub(super) fn compile(
     }
     without_own_flags(&mut cargo);
     let flags = format!("target.{TARGET}.rustflags={}", serde_json::to_string(&flags)?);
-    cargo.args(["--config", &flags]).args(&manifest.cargo.flags);
+    cargo.args(["--config", &flags]);
     let library = engine.replace('-', "_");
     let mut compiled = Compiled { wasm: PathBuf::new(), crates: BTreeSet::new() };
     for line in read(&mut cargo)?.lines() {

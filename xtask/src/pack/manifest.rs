@@ -6,6 +6,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use super::parts::Parts;
 use crate::run::root;
 
 pub(super) const MANIFEST: &str = "wasm-pack.toml";
@@ -44,9 +45,8 @@ pub(super) struct Package {
     pub(super) source: String,
     pub(super) out: String,
     pub(super) wasm: String,
-    /// The file of a part of it, and the names of the parts: the first, one per wire, what reads answers, the rest.
-    pub(super) part: String,
-    pub(super) parts: Vec<String>,
+    /// The files of its parts.
+    pub(super) parts: Parts<String>,
     pub(super) glue: String,
     pub(super) inner: Vec<String>,
     /// Scripts that `import()` loads when they are needed: an app's first load does not have them.
@@ -59,7 +59,6 @@ pub(super) struct Package {
 pub(super) struct Cargo {
     pub(super) profile: String,
     pub(super) dev_profile: String,
-    pub(super) flags: Vec<String>,
 }
 
 /// How the standard library is compiled together with the crate.

@@ -132,11 +132,10 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     files.add_folder(&facade, "")?;
     let names = &manifest.package.parts;
     let scripts = (include_str!("trace.mjs"), include_str!("parts.rs"), parts::sources()?);
-    let inputs = (fs::read(&compiled)?, fs::read(&wasm)?, scripts, names, &files.0);
-    let modules = (compiled.as_path(), wasm.as_path());
-    let split = cache.make("parts", inputs, |folder| parts::split(modules, &facade, names, folder))?;
-    for name in names {
-        files.add(&parts::file_of(&manifest.package.part, name), fs::read(split.join(name))?)?;
+    let inputs = (fs::read(&wasm)?, scripts, names.all(), &files.0);
+    let split = cache.make("parts", inputs, |folder| parts::split(&wasm, &facade, names, folder))?;
+    for name in names.all() {
+        files.add(name, fs::read(split.join(name))?)?;
     }
     files.check()?;
     let folder = out.map_or_else(|| root().join(&manifest.package.out), Path::to_path_buf);

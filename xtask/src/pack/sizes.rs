@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::Built;
 use super::manifest::{Budget, MANIFEST};
-use super::parts::{self, Parts};
+use super::parts::Parts;
 use super::scripts::esbuild;
 use crate::run::{command, read, root};
 
@@ -15,11 +15,8 @@ use crate::run::{command, read, root};
 pub struct Sizes {
     files: Vec<(String, Size)>,
     entry: String,
-    /// What a page with one wire, the largest, loads, script and wasm: until the first request leaves; until the first text
-    /// can be read; afterwards, other wires included.
+    /// What a page loads, script and wasm: until the first request leaves; until the first text can be read; afterwards.
     stages: [(&'static str, [Size; 2]); 3],
-    /// Of what comes afterwards, what only other wires use.
-    others: Size,
     /// What only an agent loads whose host stores its steps; no part of the sum.
     apart: Size,
     budget: [usize; 2],
@@ -72,14 +69,7 @@ impl Built {
             let found = files.iter().find(|(known, _)| known == name);
             found.map(|(_, size)| *size).with_context(|| format!("the package has no {name}"))
         };
-        let parts = &self.manifest.package.parts;
-        let parts = parts.iter().map(|name| size_of(&parts::file_of(&self.manifest.package.part, name)));
-        let parts = parts.collect::<Result<Vec<_>>>()?;
-        let Parts { first: begin, wires, answer, answers, requests, rest } = Parts::of(&parts)?;
-        let mut wires: Vec<(Size, Size)> = wires.iter().copied().zip(answers.iter().copied()).collect();
-        wires.sort_by_key(|(asking, reading)| asking.2 + reading.2);
-        let (asking, reading) = wires.pop().unwrap_or((NOTHING, NOTHING));
-        let others = wires.into_iter().fold(NOTHING, |sum, (asking, reading)| sum.with(asking).with(reading));
+        let Parts { first: begin, answer, rest } = self.manifest.package.parts.try_map(size_of)?;
         // A budget for an entry that is not there would never be exceeded.
         entries.keys().try_for_each(|name| size_of(name).map(drop))?;
         let modules = self.manifest.modules.values();
@@ -88,11 +78,10 @@ impl Built {
         Ok(Sizes {
             modules: modules.collect::<Result<_>>()?,
             stages: [
-                ("first", [at_once, begin.with(asking)]),
-                ("answer", [NOTHING, answer.with(reading)]),
-                ("afterwards", [later, requests.with(*rest).with(others)]),
+                ("first", [at_once, begin]),
+                ("answer", [NOTHING, answer]),
+                ("afterwards", [later, rest]),
             ],
-            others,
             apart,
             files,
             entry: entry.clone(),
@@ -125,7 +114,6 @@ impl Sizes {
             everything = everything.with(script).with(wasm);
         }
         text.push_str(&line("everything", everything));
-        text.push_str(&line("of it, for other wires", self.others));
         text.push_str(&line("apart, for durable runs", self.apart));
         text
     }
@@ -173,7 +161,6 @@ mod tests {
                 ("answer", [NOTHING, Size(20, 15, 10)]),
                 ("afterwards", [Size(3, 2, 1), Size(40, 35, 30)]),
             ],
-            others: NOTHING,
             apart: NOTHING,
             budget: [first, everything],
             modules: vec![("more.wasm".to_owned(), 5, 5)],

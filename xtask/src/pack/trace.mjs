@@ -1,6 +1,6 @@
 // Prints what runs of the engine, and when: `node trace.mjs FACADE TRACED`, where FACADE is the folder of the joined scripts and
-// TRACED a module whose code notes that it ran. By wire: `sent` is what runs until a request has left, `read` what runs until
-// the pieces of an answer have been read, `rarer` what runs until requests of rarer kinds have left.
+// TRACED a module whose functions note that they were entered. `sent` are those until a first request has left, on any wire, `read`
+// those until the pieces of an answer have been read, and until requests of rarer kinds have left.
 //
 // Whatever is not here is not wrong: a run that enters what is not there yet waits for it (boundary/gaps.js).
 import { readdirSync, readFileSync } from "node:fs";
@@ -58,7 +58,7 @@ const AGENTS = [
   () => ({ tools: [clock] }),
   () => ({ tools: [weather, clock], approveTool: () => true, approval: { mode: "enabled" }, steering: { when: "after_tool", inFlight: "finish" } }),
 ];
-/** Others: what only these take comes behind what reads answers, and their requests leave when that is there. */
+/** Others: what only these take comes with what reads answers, and their requests leave when that is there. */
 const OTHER_AGENTS = [
   (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
   () => ({ systemPrompt: "", tools: [search], streamOptions: { topP: 1, toolChoice: { toolName: "search" }, parallelToolCalls: false, reasoning: "high", cache: "auto", stop: ["."], body: { seed: 1.5, list: [true, null, -3, 1e21] } } }),
@@ -115,20 +115,22 @@ const RECORDED = ["openai-chat", "openai-responses", "anthropic", "gemini"].map(
 /** Frames that end an answer: from there on everything is needed. */
 const ENDS = /"(finish_reason|stop_reason|finishReason)": ?"|\[DONE\]|"type": ?"(response\.(completed|incomplete|failed)|error)"|"error": ?[{"]/;
 
-/** What ran until a request left, until pieces of an answer had been read, and until a request of a rarer kind left, by wire. */
-const [sent, read, rarer] = [0, 1, 2].map(() => new Map(MODELS.map(([wire]) => [wire, new Set()])));
+/** The functions that ran. @type {Set<number>} */
+const sent = new Set();
+/** @type {Set<number>} */
+const read = new Set();
 
-for (const [wire, provider, make] of MODELS) {
+for (const [, provider, make] of MODELS) {
   for (const options of [...AGENTS, ...OTHER_AGENTS]) {
     for (const input of [...INPUTS, ...OTHER_INPUTS]) {
       const isOther = OTHER_AGENTS.includes(options) || OTHER_INPUTS.includes(input);
-      await request(make, options(provider), input, (isOther ? rarer : sent).get(wire));
+      await request(make, options(provider), input, isOther ? read : sent);
     }
   }
 }
 for (const [wire, , make] of MODELS) {
   const frames = ANSWERS[wire].map(frame);
-  for (const lines of ["\n", "\r\n"]) await answer(make, frames.map((text) => text.replaceAll("\n", lines)), LAST, read.get(wire));
+  for (const lines of ["\n", "\r\n"]) await answer(make, frames.map((text) => text.replaceAll("\n", lines)), LAST, read);
 }
 // What servers have really sent. What only few of them make run can come with the rest: text that needs it waits.
 for (const [wire, folder] of RECORDED) {
@@ -142,12 +144,11 @@ for (const [wire, folder] of RECORDED) {
     /** @type {Set<number>} */
     const entered = new Set();
     await answer(make, frames.slice(0, end < 0 ? frames.length : end), undefined, entered);
-    for (const stretch of entered) counts.set(stretch, (counts.get(stretch) ?? 0) + 1);
+    for (const number of entered) counts.set(number, (counts.get(number) ?? 0) + 1);
   }
-  for (const [stretch, count] of counts) if (count * 10 > names.length) read.get(wire).add(stretch);
+  for (const [number, count] of counts) if (count * 10 > names.length) read.add(number);
 }
-const lists = (entered) => Object.fromEntries([...entered].map(([wire, numbers]) => [wire, [...numbers]]));
-console.log(JSON.stringify({ sent: lists(sent), read: lists(read), rarer: lists(rarer) }));
+console.log(JSON.stringify({ sent: [...sent], read: [...read] }));
 
 /** Adds what ran in the newest instance. @param {Set<number>} entered */
 function take(entered) {

@@ -3,19 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use module_halves::{Constants, ENTERED, FIRST, Module};
+use split::{ENTERED, FIRST, Module};
 use wasm_encoder::{
     CodeSection, ConstExpr, DataSection, ElementSection, Elements, EntityType, ExportKind, ExportSection,
-    Function, FunctionSection, ImportSection, Instruction, RefType, StartSection, TableSection, TableType,
-    TypeSection, ValType,
+    Function, FunctionSection, GlobalSection, GlobalType, ImportSection, Instruction, MemorySection,
+    MemoryType, RefType, StartSection, TableSection, TableType, TypeSection, ValType,
 };
 use wasmparser::{Operator, Parser, Payload};
-
-use common::memory;
 
 /// `a` is exported and calls `b`; `b` calls the imported function; `c` is exported and stands in the table; `d` calls `a`.
 /// Imported functions come first, so these are 1 to 4.
@@ -40,7 +36,14 @@ fn module(change: impl FnOnce(&mut Parts)) -> Vec<u8> {
             shared: false,
         });
     }
-    let memories = memory();
+    let mut memories = MemorySection::new();
+    memories.memory(MemoryType {
+        minimum: 1,
+        maximum: None,
+        memory64: false,
+        shared: false,
+        page_size_log2: None,
+    });
     let mut exports = ExportSection::new();
     exports.export("a", ExportKind::Func, 1).export("c", ExportKind::Func, 3);
     let mut elements = ElementSection::new();
@@ -54,15 +57,20 @@ fn module(change: impl FnOnce(&mut Parts)) -> Vec<u8> {
         }
         code.function(function.instruction(&Instruction::End));
     }
+    let mut globals = GlobalSection::new();
+    for (mutable, value) in parts.globals {
+        let kind = GlobalType { val_type: ValType::I32, mutable, shared: false };
+        globals.global(kind, &ConstExpr::i32_const(value));
+    }
     let mut data = DataSection::new();
     if parts.passive {
         data.passive(*b"hello");
     } else {
-        data.active(0, &ConstExpr::i32_const(8), *b"hello");
+        data.active(0, &ConstExpr::i32_const(1024), *b"hello");
     }
     let mut whole = wasm_encoder::Module::new();
     whole.section(&types).section(&imports).section(&functions).section(&tables).section(&memories);
-    whole.section(&exports);
+    whole.section(&globals).section(&exports);
     whole.section(&elements).section(&code).section(&data);
     whole.finish()
 }
@@ -83,11 +91,13 @@ fn started() -> Vec<u8> {
 struct Parts {
     tables: u32,
     passive: bool,
+    /// Whether each changes, and what it begins with.
+    globals: Vec<(bool, i32)>,
 }
 
 impl Default for Parts {
     fn default() -> Self {
-        Parts { tables: 1, passive: false }
+        Parts { tables: 1, passive: false, globals: Vec::new() }
     }
 }
 
@@ -154,8 +164,7 @@ fn from_first(names: &[&str]) -> Vec<String> {
 #[test]
 fn each_function_is_in_one_part_and_finds_the_others() {
     let wasm = module(|_| {});
-    let parts =
-        Module::read(&wasm).unwrap().split(&[BTreeSet::from([1])], &Constants::default(), &|_| 0).unwrap();
+    let parts = Module::read(&wasm).unwrap().split(&[BTreeSet::from([1])]).unwrap();
     let [first, rest] = parts.as_slice() else { panic!("{} parts", parts.len()) };
     let first = seen(first);
     // `a`, which calls `b` through the table, and a door to `c`, which stands in the rest.
@@ -175,7 +184,7 @@ fn parts_beside_the_first_find_each_other_through_the_table_whichever_comes_firs
     // `b` and `c` in parts of their own, `d` in the rest: `a` calls `b`, `d` calls `a`.
     let wasm = module(|_| {});
     let sets = [BTreeSet::from([1]), BTreeSet::from([2]), BTreeSet::from([1, 3])];
-    let parts = Module::read(&wasm).unwrap().split(&sets, &Constants::default(), &|_| 0).unwrap();
+    let parts = Module::read(&wasm).unwrap().split(&sets).unwrap();
     let all: Vec<Seen> = parts.iter().map(|part| seen(part)).collect();
     assert_eq!(all.iter().map(|part| part.functions).collect::<Vec<_>>(), [2, 1, 1, 1]);
     // Only the rest calls into the first part, so only it imports a function from there.
@@ -192,8 +201,7 @@ fn parts_beside_the_first_find_each_other_through_the_table_whichever_comes_firs
 #[test]
 fn a_first_part_with_everything_leaves_nothing_to_the_rest() {
     let wasm = module(|_| {});
-    let parts =
-        Module::read(&wasm).unwrap().split(&[(1..5).collect()], &Constants::default(), &|_| 0).unwrap();
+    let parts = Module::read(&wasm).unwrap().split(&[(1..5).collect()]).unwrap();
     let (whole, first, rest) = (seen(&wasm), seen(&parts[0]), seen(&parts[1]));
     assert_eq!((first.functions, first.direct, first.indirect), (whole.functions, whole.direct, 0));
     assert_eq!((first.places, first.table), (whole.places, whole.table));
@@ -201,24 +209,12 @@ fn a_first_part_with_everything_leaves_nothing_to_the_rest() {
 }
 
 #[test]
-fn what_only_an_export_reaches_is_found() {
+fn each_function_of_a_traced_module_has_a_bit() {
     let wasm = module(|_| {});
-    let module = Module::read(&wasm).unwrap();
-    // `a` calls `b`, and nothing else does; `c` stands in the table, where anybody may call it.
-    assert_eq!(module.only_reached_by(&["a"]).unwrap(), BTreeSet::from([1, 2]));
-    assert_eq!(module.only_reached_by(&["c"]).unwrap(), BTreeSet::new());
-    assert!(module.only_reached_by(&["x"]).unwrap_err().to_string().contains("`x`"));
-}
-
-#[test]
-fn each_stretch_of_a_traced_module_has_a_bit() {
-    let wasm = module(|_| {});
+    let whole = seen(&wasm);
     let traced = seen(&Module::read(&wasm).unwrap().traced().unwrap());
     assert_eq!(traced.exports, ["a".to_owned(), "c".to_owned(), format!("{ENTERED}0")]);
-    // None of the functions has a branch.
-    let module = Module::read(&wasm).unwrap();
-    assert_eq!(module.entered(&BTreeSet::from([0, 2])).unwrap(), BTreeSet::from([1, 3]));
-    assert_eq!(traced.functions, 4);
+    assert_eq!((traced.functions, traced.direct, &traced.places), (4, whole.direct, &whole.places));
 }
 
 #[test]
@@ -231,4 +227,22 @@ fn what_is_not_known_is_refused_by_name() {
     assert!(refused(|parts| parts.tables = 2).contains("exactly one table of functions"));
     assert!(Module::read(&started()).err().unwrap().to_string().contains("start function"));
     assert!(Module::read(b"\0asm").err().unwrap().to_string().contains("not a valid module"));
+}
+
+#[test]
+fn what_is_built_upon_the_stack_is_checked() {
+    let said = |globals: Vec<(bool, i32)>| {
+        let wasm = module(|parts| parts.globals = globals);
+        Module::read(&wasm).unwrap().check_stack().map_err(|error| error.to_string())
+    };
+    assert_eq!(said(vec![(true, 1024), (false, 4096)]), Ok(()));
+    for (globals, refused) in [
+        (vec![], "the first global is not the end of the stack"),
+        (vec![(false, 1024)], "the first global is not the end of the stack"),
+        (vec![(true, 1024), (true, 0)], "the module has a global that changes beside the end of its stack"),
+        (vec![(true, 1025)], "the stack is not below all data"),
+        (vec![(true, 0)], "the stack is not below all data"),
+    ] {
+        assert_eq!(said(globals).unwrap_err(), refused);
+    }
 }

@@ -1,14 +1,13 @@
-//! The parts of a module, as they stand in its file.
+//! What a module's file says.
 
 use anyhow::{Context, Result, bail};
 use wasmparser::{
-    Data, DataKind, Element, ElementItems, ElementKind, Export, FunctionBody, Global, Import, MemoryType,
-    Operator, Parser, Payload, RecGroup, Table, TypeRef, Validator, WasmFeatures,
+    ConstExpr, Data, DataKind, Element, ElementItems, ElementKind, Export, FunctionBody, Global, Import,
+    MemoryType, Operator, Parser, Payload, RecGroup, Table, TypeRef, Validator, WasmFeatures,
 };
 
 /// A module that can be split.
 pub struct Module<'a> {
-    pub(crate) wasm: &'a [u8],
     pub(crate) types: Vec<RecGroup>,
     pub(crate) imports: Vec<Import<'a>>,
     /// The type of each function, imported ones first.
@@ -69,7 +68,6 @@ impl<'a> Module<'a> {
         let mut functions = imports.iter().map(imported_type).collect::<Result<Vec<_>>>()?;
         functions.append(&mut own);
         Ok(Module {
-            wasm,
             types,
             imports,
             functions,
@@ -87,6 +85,23 @@ impl<'a> Module<'a> {
     /// Returns the number of functions, imported ones included: they come first.
     pub fn function_count(&self) -> u32 {
         u32::try_from(self.functions.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn imported(&self) -> u32 {
+        u32::try_from(self.imports.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn body(&self, function: u32) -> Result<&FunctionBody<'_>> {
+        let at = function.checked_sub(self.imported()).context("an imported function has no body")?;
+        self.bodies.get(usize::try_from(at)?).context("there is no such function")
+    }
+
+    pub(crate) fn type_of(&self, function: u32) -> Result<u32> {
+        self.functions.get(usize::try_from(function)?).copied().context("there is no such function")
+    }
+
+    pub(crate) fn function_table(&self) -> Result<&Table<'_>> {
+        self.tables.get(usize::try_from(self.functions_table)?).context("there is no table of functions")
     }
 }
 
@@ -121,6 +136,22 @@ fn active(data: Data<'_>) -> Result<Data<'_>> {
     }
 }
 
+/// Where a segment stands in the memory.
+pub(crate) fn address_of(data: &Data<'_>) -> Result<u32> {
+    match &data.kind {
+        DataKind::Active { offset_expr, .. } => number(offset_expr),
+        DataKind::Passive => bail!("the module has a passive segment of data"),
+    }
+}
+
+/// A constant that is a number.
+pub(crate) fn number(expression: &ConstExpr<'_>) -> Result<u32> {
+    match expression.get_operators_reader().read()? {
+        Operator::I32Const { value } => Ok(value.cast_unsigned()),
+        _ => bail!("a segment or a global of the module begins with what is not a number"),
+    }
+}
+
 fn places_of(elements: Vec<Element<'_>>) -> Result<Vec<(u32, u32)>> {
     let mut places = Vec::new();
     for element in elements {
@@ -129,12 +160,7 @@ fn places_of(elements: Vec<Element<'_>>) -> Result<Vec<(u32, u32)>> {
         else {
             bail!("the module has a segment of its table that is not a list of functions at a place");
         };
-        let mut operators = offset_expr.get_operators_reader();
-        let Operator::I32Const { value } = operators.read()? else {
-            bail!("the module has a segment of its table whose place is not a number");
-        };
-        let start = u32::try_from(value).context("a place in the table is negative")?;
-        for (place, function) in (start..).zip(functions) {
+        for (place, function) in (number(&offset_expr)?..).zip(functions) {
             places.push((place, function?));
         }
     }
