@@ -12,7 +12,7 @@ use crate::rules::approval::{
     ToolApprovalAction, ToolDecision,
 };
 use crate::words::event::AgentEvent;
-use crate::words::message::{AgentMessage, ToolCallBlock, ToolResultCause};
+use crate::words::message::{AgentMessage, ToolCallBlock};
 
 use super::batch::{Asked, Batch, CallStatus};
 use super::checkpoint::long;
