@@ -159,9 +159,6 @@ test("20,000 events: a moment costs no more than the events since its key frame,
   }
   AgentState.prototype.take = take;
   assert.ok(most > 100 && most < 2 * 256, `${most} events for one moment`);
-  const from = performance.now();
-  for (let i = 0; i < 1000; i++) log.frame((i * 7919) % log.end);
-  assert.ok((performance.now() - from) / 1000 < 16, `a seek takes ${(performance.now() - from) / 1000} ms`);
 });
 
 test("a moment is the same however one gets there", () => {

@@ -64,22 +64,37 @@ async function accessible(page) {
   assert.deepEqual(findings, []);
 }
 
-/** The longest task of the page's main thread during `body`, in milliseconds that the thread really worked. @param {Page} page @param {() => Promise<void>} body */
-async function longestTask(page, body) {
-  const session = await page.context().newCDPSession(page);
-  /** @type {any[]} */
-  const events = [];
-  session.on("Tracing.dataCollected", ({ value }) => void events.push(...value));
-  await session.send("Tracing.start", { transferMode: "ReportEvents", traceConfig: { includedCategories: ["toplevel", "disabled-by-default-devtools.timeline", "__metadata"] } });
+/**
+ * The most that a frame changes of what is drawn during `body`: nodes that come and go, attributes and texts. Counted, not timed:
+ * how long a frame takes depends on the machine, and how much it draws does not.
+ * @param {Page} page @param {() => Promise<void>} body
+ */
+async function mostChanges(page, body) {
+  await page.evaluate(() => {
+    const { inspector } = /** @type {any} */ (globalThis);
+    const seen = { frames: 0, most: 0, now: 0 };
+    const observer = new MutationObserver((records) => {
+      for (const { type, addedNodes, removedNodes } of records) seen.now += type === "childList" ? addedNodes.length + removedNodes.length : 1;
+    });
+    observer.observe(inspector.shadowRoot, { subtree: true, childList: true, attributes: true, characterData: true });
+    const frame = () => {
+      if (seen.now > 0) seen.frames += 1;
+      seen.most = Math.max(seen.most, seen.now);
+      seen.now = 0;
+      /** @type {any} */ (globalThis).counted.next = requestAnimationFrame(frame);
+    };
+    /** @type {any} */ (globalThis).counted = { seen, observer, next: requestAnimationFrame(frame) };
+  });
   await body();
-  const complete = new Promise((resolve) => session.once("Tracing.tracingComplete", resolve));
-  await session.send("Tracing.end");
-  await complete;
-  await session.detach();
-  const threads = new Set(events.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain").map(({ pid, tid }) => `${pid} ${tid}`));
-  const tasks = events.filter(({ name, ph, pid, tid }) => ph === "X" && /RunTask$/.test(name) && threads.has(`${pid} ${tid}`));
-  assert.ok(tasks.length > 50, `${tasks.length} tasks were seen`);
-  return Math.max(...tasks.map(({ tdur, dur }) => (tdur ?? dur) / 1000));
+  await drawn(page);
+  const { frames, most } = await page.evaluate(() => {
+    const { seen, observer, next } = /** @type {any} */ (globalThis).counted;
+    observer.disconnect();
+    cancelAnimationFrame(next);
+    return seen;
+  });
+  assert.ok(frames > 1, `${frames} frames changed something`);
+  return most;
 }
 
 /** Drags from one end of an element to the other and back. @param {Page} page @param {string} selector @param {number} [steps] */
@@ -97,37 +112,37 @@ const SLIDER = "turnwheel-inspector input[type=range]";
 const tab = (/** @type {string} */ id) => `turnwheel-inspector #tab-${id}`;
 const panel = (/** @type {string} */ id) => `turnwheel-inspector #panel-${id}`;
 
-test("20,000 events: no long task in a drag, whatever panel is open, and few nodes", { timeout: 180_000 }, () => onPage(async (page) => {
+test("20,000 events: a drag changes little per frame, whatever panel is open, and there are few nodes", { timeout: 180_000 }, () => onPage(async (page) => {
   const end = Number(await inPage(page, "showLongRun(20000)"));
   assert.ok(end >= 20_000);
   await drawn(page);
   await shot(page, "long-all");
   /** @type {Record<string, number>} */
-  const longest = {};
+  const changes = {};
   for (const name of ["state", "request", "events", "table"]) {
     await page.click(tab(name));
     await drawn(page);
     for (const where of [SLIDER, "turnwheel-inspector canvas"]) {
       const before = await inPage(page, "inspector.n");
-      longest[`${name}, ${where.split(" ").at(-1)}`] = await longestTask(page, () => drag(page, where));
+      changes[`${name}, ${where.split(" ").at(-1)}`] = await mostChanges(page, () => drag(page, where));
       assert.notEqual(await inPage(page, "inspector.n"), before, "it was dragged");
     }
     const nodes = Number(await inPage(page, "inspector.shadowRoot.querySelectorAll('*').length"));
     assert.ok(nodes < 900, `${nodes} nodes with ${name}`);
   }
   await inPage(page, "inspector.lanes.zoom(40)");
-  longest["zoomed"] = await longestTask(page, () => drag(page, SLIDER));
+  changes["zoomed"] = await mostChanges(page, () => drag(page, SLIDER));
   await page.click(tab("events"));
   await drawn(page);
   await shot(page, "long-zoomed");
-  console.log(`the longest task of a drag, in ms: ${JSON.stringify(longest)}`);
-  for (const [name, ms] of Object.entries(longest)) assert.ok(ms < 50, `${name}: a task of ${ms} ms`);
+  console.log(`the most changes per frame of a drag: ${JSON.stringify(changes)}`);
+  for (const [name, most] of Object.entries(changes)) assert.ok(most < 300, `${name}: a frame with ${most} changes`);
 }));
 
-test("while 20,000 events are there, a live one costs no long task either, nor does a search", { timeout: 180_000 }, () => onPage(async (page) => {
+test("while 20,000 events are there, a live one changes little, and so does a search", { timeout: 180_000 }, () => onPage(async (page) => {
   await inPage(page, "showLongRun(20000)");
   await drawn(page);
-  const ms = await longestTask(page, async () => {
+  const most = await mostChanges(page, async () => {
     await page.evaluate(async () => {
       const { inspector, frames } = /** @type {any} */ (globalThis);
       const { log } = inspector;
@@ -142,8 +157,8 @@ test("while 20,000 events are there, a live one costs no long task either, nor d
     await page.fill("turnwheel-inspector input[type=search]", "pictures");
     await page.waitForFunction(() => / found/.test(/** @type {any} */ (globalThis).inspector.shadowRoot.querySelector(".hits").textContent));
   });
-  console.log(`the longest task of live events and a search, in ms: ${ms}`);
-  assert.ok(ms < 50, `a task of ${ms} ms`);
+  console.log(`the most changes per frame of live events and a search: ${most}`);
+  assert.ok(most < 300, `a frame with ${most} changes`);
 }));
 
 test("by keyboard: arrows step, Home and End jump, Page keys go by turns, the search jumps to its hits", { timeout: 120_000 }, () => onPage(async (page) => {

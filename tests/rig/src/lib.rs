@@ -16,3 +16,4 @@ pub mod schema;
 mod second;
 pub mod sim;
 pub mod trace;
+pub mod worlds;

@@ -5,16 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails here says where")]
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use rig::family::{Deaths, Played, play, play_killed};
-
-/// How many of them are played.
-fn runs() -> u64 {
-    std::env::var("TURNWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(100_000)
-}
+use rig::worlds::seeds;
 
 /// How many seeds a core takes at once.
 const SHARE: u64 = 64;
@@ -77,9 +74,10 @@ impl Tally {
     }
 }
 
-/// Plays all worlds below `end`, on every core.
-fn on_all_cores(end: u64, world: impl Fn(u64, &mut Tally) + Sync) -> Tally {
-    let (next, sum) = (AtomicU64::new(0), Mutex::new(Tally::default()));
+/// Plays the worlds of these seeds, on every core.
+fn on_all_cores(seeds: Range<u64>, world: impl Fn(u64, &mut Tally) + Sync) -> Tally {
+    let end = seeds.end;
+    let (next, sum) = (AtomicU64::new(seeds.start), Mutex::new(Tally::default()));
     let work = || {
         let mut tally = Tally::default();
         loop {
@@ -116,15 +114,16 @@ fn deaths(seed: u64) -> Deaths {
 
 #[test]
 fn families_keep_their_budgets_lose_no_question_and_do_nothing_twice() {
-    let tally = on_all_cores(runs(), |seed, tally| {
+    let tally = on_all_cores(seeds(100_000), |seed, tally| {
         tally.add(&checked(seed, play_killed(seed, deaths(seed))));
     });
     tally.print("families");
-    // The worlds are only useful if they reach everything.
+    // The worlds are only useful if they reach everything. A tenth of them shows it less exactly.
+    let part = if tally.worlds < 100_000 { 0.7 } else { 1.0 };
     for (what, least) in REACHED {
         let share = tally.share(what);
         assert!(
-            share >= least as f64,
+            share >= least as f64 * part,
             "{what}: {share:.2} % of the worlds, at least {least} % were expected"
         );
     }
@@ -133,7 +132,7 @@ fn families_keep_their_budgets_lose_no_question_and_do_nothing_twice() {
 #[test]
 fn a_family_may_be_killed_at_any_event() {
     // Seeds that the test above does not play.
-    let tally = on_all_cores(runs() / 500, |seed, tally| {
+    let tally = on_all_cores(seeds(200), |seed, tally| {
         let seed = 1_000_000_000 + seed;
         let live = checked(seed, play(seed, Deaths::default()));
         for at in 1..live.events {

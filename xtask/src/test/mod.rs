@@ -26,6 +26,9 @@ const E2E_LIMIT: Duration = Duration::from_secs(45 * 60);
 /// The weights that the caller named; the parts get them as `GGUF`.
 static WEIGHTS: OnceLock<PathBuf> = OnceLock::new();
 
+/// Set for every process of a part, so that what it leaves behind is found: servers of a test that timed out, for example.
+const MARK: &str = "XTASK_PART";
+
 /// How many lines of a failed part's output are shown; the file has all of them.
 const SHOWN_LINES: usize = 200;
 
@@ -173,8 +176,13 @@ fn run_parts(parts: &[&'static Part], limit: Duration) -> Result<Vec<Row>> {
 /// output, and why something was skipped.
 fn run_part(part: &Part, command: &mut Command, log: &Path, limit: Duration) -> Result<(Tally, String)> {
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-    command.stdout(file.try_clone()?).stderr(file);
+    let mark = format!("{}-{}", std::process::id(), part.name);
+    command.stdout(file.try_clone()?).stderr(file).env(MARK, &mark);
     let ended = wait(command, limit)?;
+    let left = kill_marked(&mark);
+    if left > 0 {
+        println!("      {left} processes that it had left were ended");
+    }
     let output = String::from_utf8_lossy(&fs::read(log)?).into_owned();
     let success = ended.is_some_and(|status| status.success());
     let (tally, reason) = evaluate(part.count, &output, success);
@@ -219,6 +227,25 @@ fn wait(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
     }
 }
 
+/// Ends all processes with this mark in their environment, where the system shows it (Linux). Returns how many.
+fn kill_marked(mark: &str) -> usize {
+    let wanted = format!("{MARK}={mark}");
+    let is_marked = |process: &Path| {
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    let ids: Vec<String> = processes
+        .filter(|process| is_marked(process))
+        .filter_map(|process| Some(process.file_name()?.to_string_lossy().into_owned()))
+        .collect();
+    if !ids.is_empty() {
+        // One that has ended meanwhile is no failure.
+        let _ = command("kill").arg("-KILL").args(&ids).stderr(std::process::Stdio::null()).status();
+    }
+    ids.len()
+}
+
 fn time_table(rows: &[Row]) -> String {
     let mut text = format!("{:<19}{:>9}{:>9}{:>9}{:>9}\n", "part", "seconds", "passed", "failed", "skipped");
     let mut line = |name: &str, time: Duration, tally: Tally| {
@@ -244,6 +271,32 @@ mod tests {
         assert_eq!(found, [root().join("xtask/src/test/parts.rs")]);
         assert_eq!(matches("xtask/src/none.rs"), Vec::<PathBuf>::new());
         assert_eq!(matches("nowhere/*.rs"), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_part_that_takes_too_long_ends_with_all_its_children() {
+        let mark = format!("{}-children", std::process::id());
+        let mut part = command("sh");
+        part.args(["-c", "sleep 600 & sleep 600"]).env(MARK, &mark);
+        assert!(wait(&mut part, Duration::from_millis(200)).unwrap().is_none());
+        assert_eq!(kill_marked(&mark), 2);
+        while kill_marked(&mark) > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn the_jobs_on_github_are_all_parts_together() {
+        let workflow = fs::read_to_string(root().join(".github/workflows/ci.yml")).unwrap();
+        let lists = workflow.lines().filter_map(|line| line.trim().strip_prefix("parts: "));
+        let mut listed: Vec<&str> = lists.flat_map(str::split_whitespace).collect();
+        // Every job with the package builds it.
+        let mut parts: Vec<&str> =
+            PARTS.iter().map(|part| part.name).filter(|name| *name != "build").collect();
+        listed.sort_unstable();
+        parts.sort_unstable();
+        assert_eq!(listed, parts);
     }
 
     #[test]

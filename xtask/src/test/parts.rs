@@ -133,6 +133,10 @@ pub(super) const E2E: &[Part] = &[
         command: &["xtask", "deny", "--advisories"] },
     Part { name: "worlds", files: "tests/durable", needs: Need::Nothing, count: Count::Cargo,
         command: &["cargo", "test", "--profile", "fuzz", "--package", "turnwheel", "--test", "durable", "--", "--ignored", "so_"] },
+    // All of them: a change plays a tenth (tests/rig/src/worlds.rs).
+    Part { name: "all-worlds", files: "tests/rig/tests", needs: Need::Nothing, count: Count::Cargo,
+        command: &["cargo", "test", "--profile", "fuzz", "--package", "rig", "--tests", "--no-fail-fast", "--config", "env.TURNWHEEL_WORLDS=\"all\"",
+            "--", "--nocapture"] },
     Part { name: "reproduce", files: "tests/e2e/reproduce.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "browsers", files: "tests/e2e/browsers.mjs", needs: Need::Package, count: Count::Peer,
