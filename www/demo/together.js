@@ -101,7 +101,7 @@ export class Together {
     }, {
       store: this.store,
       // The person who sits before one tab sits before all.
-      answers: ["tool", "budget", "elicitation"],
+      answers: ["tool", "arguments", "budget", "elicitation"],
       onError,
       onRole: (role, { tookMs }) => {
         if (role === "follower") this.own = undefined;

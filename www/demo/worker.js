@@ -31,7 +31,7 @@ export class Conversation extends DurableObject {
       const pace = () => this.hold;
       // If the page allows this call, it also answers it: the title belongs to the page.
       const options = agentOptions(/** @type {any} */ (turnwheel), settings, { pace, rename: () => {} });
-      this.handler = agentHandler(new turnwheel.Agent({ ...options, messages }), { cors: /** @type {any} */ (this.env).ORIGINS, allowedHosts: true, answers: ["tool", "budget", "elicitation"] });
+      this.handler = agentHandler(new turnwheel.Agent({ ...options, messages }), { cors: /** @type {any} */ (this.env).ORIGINS, allowedHosts: true, answers: ["tool", "arguments", "result", "budget", "elicitation"] });
     }
     return new Response(null, { status: 204 });
   }

@@ -32,7 +32,7 @@ function paying() {
 
 /** @param {Agent} agent @param {() => boolean} isThere */
 async function until(agent, isThere) {
-  for (let i = 0; i < 200 && agent.isRunning && !isThere(); i++) await settle();
+  while (agent.isRunning && !isThere()) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
 const refusals = (/** @type {Agent} */ agent) => agent.messages.flatMap((message) => (message.role === "tool_result" && message.cause === "invalid_arguments" ? [textOf(message)] : []));
