@@ -51,7 +51,7 @@ export function distant(life) {
   };
   return {
     async user() {
-      const handler = agentHandler(life.agent, { keepAliveMs: 500 });
+      const handler = agentHandler(life.agent, { keepAliveMs: 500, answers: ["tool", "elicitation", "arguments", "result", "budget"] });
       served = life.host.serve?.(life.id, handler) ?? { url: `http://127.0.0.1/agents/${life.id}`, ask: handler, close() {} };
       life.served = { handler, served };
       const { remote } = join();
