@@ -175,7 +175,8 @@ fn pieces_of_calls_find_the_call_that_they_belong_to() {
         events
     };
     let f = r#"{"function":{"name":"f","arguments":"{"}}"#;
-    let one = ["0 call f(a)", "0 + {", "0 + }", "0 end"];
+    // A call begins when its name is whole: what stood beside the last piece of the name comes with the next one.
+    let one = ["0 call f(a)", "0 + {}", "0 end"];
     // Another id without a name starts no call; the same name again is no other call, another name is.
     assert_eq!(
         call_events(&[
@@ -185,7 +186,7 @@ fn pieces_of_calls_find_the_call_that_they_belong_to() {
         one
     );
     let again = call_events(&[f, &f.replace("\"{\"", "\"}\"")]);
-    assert_eq!(again, ["0 call f()", "0 + {", "0 + }", "0 end"]);
+    assert_eq!(again, ["0 call f()", "0 + {}", "0 end"]);
     assert_eq!(call_events(&[f, r#"{"function":{"name":"g"}}"#])[2..], ["1 call g()", "0 end", "1 end"]);
     // The arguments may come first, then the id, then the name; or there may be no name at all.
     let late = [
@@ -203,7 +204,7 @@ fn pieces_of_calls_find_the_call_that_they_belong_to() {
             r#"{"index":0,"function":{"name":"f"}}"#,
             &whole.replace("{\"in", "{\"id\":\"a\",\"in")
         ]),
-        same
+        one
     );
     assert_eq!(call_events(&[whole, r#"{"index":0,"function":{"name":"f"}}"#]), same);
     // `null` instead of arguments adds nothing; inside of arguments it is kept.
@@ -211,7 +212,7 @@ fn pieces_of_calls_find_the_call_that_they_belong_to() {
     assert_eq!(call_events(&[&piece("null")]), ["0 call f()", "0 end"]);
     let more = |text: &str| format!(r#"{{"index":0,"function":{{"arguments":"{text}"}}}}"#);
     let events = call_events(&[&piece("[1,"), &more("null"), &more("]")]);
-    assert_eq!(events, ["0 call f()", "0 + [1,", "0 + null", "0 + ]", "0 end"]);
+    assert_eq!(events, ["0 call f()", "0 + [1,null", "0 + ]", "0 end"]);
     // Only OpenRouter gets the details back.
     let details = r#""delta":{"reasoning_details":[{"type":"reasoning.text","text":"a"}]}"#;
     let events = choices(&[details, &format!("\"delta\":{{\"tool_calls\":[{whole}]}}")]);
@@ -312,7 +313,7 @@ fn calls_without_an_index_are_told_apart_by_id_then_by_place() {
         ],
         "stop",
     );
-    assert_eq!(by_id[1..7], ["0 call f(a)", "0 + {", "1 call g(b)", "1 + {", "0 + }", "1 + }"]);
+    assert_eq!(by_id[1..7], ["0 call f(a)", "0 + {}", "1 call g(b)", "1 + {}", "0 end", "1 end"]);
     let by_place = calls(
         &[
             r#"{"function":{"name":"f","arguments":"{"}},{"function":{"name":"g","arguments":"{"}}"#,
@@ -320,7 +321,7 @@ fn calls_without_an_index_are_told_apart_by_id_then_by_place() {
         ],
         "stop",
     );
-    let wanted = ["0 call f()", "0 + {", "1 call g()", "1 + {", "0 + \"a\":1}", "1 + \"b\":1}"];
+    let wanted = ["0 call f()", "0 + {\"a\":1}", "1 call g()", "1 + {\"b\":1}", "0 end", "1 end"];
     assert_eq!(by_place[1..7], wanted);
 }
 
@@ -334,7 +335,7 @@ fn calls_without_ids_are_two_when_whole_arguments_come_twice() {
         r#"{"index":0,"function":{"name":"f","arguments":":1}"}}"#,
     ];
     let events = calls(&repeated, "tool_calls");
-    assert_eq!(events[1..5], ["0 call f()", "0 + {\"a\"", "0 + :1}", "0 end"]);
+    assert_eq!(events[1..4], ["0 call f()", "0 + {\"a\":1}", "0 end"]);
 }
 
 #[test]
@@ -346,7 +347,7 @@ fn a_call_waits_for_its_name() {
         ],
         "tool_calls",
     );
-    assert_eq!(events, ["start", "0 call f(a)", "0 + {", "0 + }", "0 end", "done tool_use"]);
+    assert_eq!(events, ["start", "0 call f(a)", "0 + {}", "0 end", "done tool_use"]);
 }
 
 #[test]

@@ -119,8 +119,8 @@ impl ChatDecoder {
             self.has_trailer = false;
         } else if usage.is_some() {
             // A first chunk with a role and a usage is no trailer.
-            self.has_trailer =
-                chunk.is_without_choice || answering.last_block().is_some() || self.has_trailer;
+            let has_content = answering.last_block().is_some() || !self.calls.is_empty();
+            self.has_trailer = chunk.is_without_choice || has_content || self.has_trailer;
         }
         if let Some(pages) = chunk.pages {
             pages.clone_into(&mut self.pages);
