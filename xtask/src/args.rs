@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use lexopt::{Arg, Parser, ValueExt};
 
 /// The arguments make no sense. The error is shown with the usage of the command.
 #[derive(Debug)]
@@ -31,31 +32,28 @@ impl Args {
     /// [`Misuse`] for an option in neither list, or a value that is missing or not expected.
     pub fn parse(given: &[String], flags: &[&str], values: &[&str]) -> Result<Self> {
         let mut args = Self::default();
-        let mut rest = given.iter();
-        while let Some(word) = rest.next() {
-            if word == "--" {
-                args.positional.extend(rest.by_ref().cloned());
-            } else if !word.starts_with("--") {
-                args.positional.push(word.clone());
-            } else {
-                let (name, inline) = match word.split_once('=') {
-                    Some((name, value)) => (name, Some(value.to_owned())),
-                    None => (word.as_str(), None),
-                };
-                if flags.contains(&name) {
-                    if inline.is_some() {
-                        return Err(Misuse(format!("`{name}` takes no value")).into());
-                    }
-                    args.flags.push(name.to_owned());
-                } else if values.contains(&name) {
-                    let Some(value) = inline.or_else(|| rest.next().cloned()) else {
-                        return Err(Misuse(format!("`{name}` wants a value after it")).into());
-                    };
-                    args.values.entry(name.to_owned()).or_default().push(value);
-                } else {
-                    let known: Vec<&str> = flags.iter().chain(values).copied().collect();
-                    return Err(Misuse(unknown("option", name, &known)).into());
+        let mut parser = Parser::from_args(given);
+        while let Some(arg) = parser.next()? {
+            let name = match arg {
+                Arg::Value(word) => {
+                    args.positional.push(word.string()?);
+                    continue;
                 }
+                Arg::Long(name) => format!("--{name}"),
+                Arg::Short(letter) => format!("-{letter}"),
+            };
+            if flags.contains(&name.as_str()) {
+                if parser.optional_value().is_some() {
+                    return Err(Misuse(format!("`{name}` takes no value")).into());
+                }
+                args.flags.push(name);
+            } else if values.contains(&name.as_str()) {
+                let no_value = |_| Misuse(format!("`{name}` wants a value after it"));
+                let value = parser.value().map_err(no_value)?.string()?;
+                args.values.entry(name).or_default().push(value);
+            } else {
+                let known: Vec<&str> = flags.iter().chain(values).copied().collect();
+                return Err(Misuse(unknown("option", &name, &known)).into());
             }
         }
         Ok(args)
