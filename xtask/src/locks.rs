@@ -16,12 +16,11 @@ pub struct CargoLock {
     pub crates: Vec<LockedCrate>,
 }
 
-/// A crate that it pins. Those of a workspace have no source.
+/// A crate that it pins. Those of a workspace have no checksum.
 #[derive(Deserialize)]
 pub struct LockedCrate {
     pub name: String,
     pub version: String,
-    pub source: Option<String>,
     pub checksum: Option<String>,
 }
 

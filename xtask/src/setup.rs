@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
+use crate::deny;
 use crate::run::{command, read, root, run as run_command};
 
 const WASM: &str = "wasm32-unknown-unknown";
@@ -20,6 +21,9 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     for_build()?;
     let browser = chromium()?;
     chromedriver()?;
+    if let Err(why) = deny::install()? {
+        log(&format!("`cargo xtask deny` will skip what it has no tools for: {why}"));
+    }
     log("compiling wasm-bindgen's test runner, unless it is there");
     run_command(command("cargo").args(["build", "--quiet", "--package", "bindgen-cli"]))?;
     println!("ready; the browser for tests is {}", browser.display());
@@ -148,6 +152,24 @@ pub fn chromedriver() -> Result<PathBuf> {
     }
     apt_install("chromium-driver")?;
     on_path(&["chromedriver"]).context("apt-get installed chromium-driver, and it is still not on the PATH")
+}
+
+/// Checks that Python has pip; Debian's is installed if run as root.
+///
+/// # Errors
+/// If it has none.
+pub fn pip() -> Result<()> {
+    let is_there = || {
+        command("python3").args(["-m", "pip", "--version"]).output().is_ok_and(|told| told.status.success())
+    };
+    if is_there() {
+        return Ok(());
+    }
+    if on_path(&["apt-get"]).is_none() || !is_root() {
+        bail!("python3 has no pip, which fetches it (`sudo apt-get install python3-pip`)");
+    }
+    apt_install("python3-pip")?;
+    if is_there() { Ok(()) } else { bail!("apt-get installed python3-pip, and python3 has no pip") }
 }
 
 fn apt_install(package: &str) -> Result<()> {

@@ -1,12 +1,11 @@
 //! `cargo xtask deny`: whom the build and the package may depend on, as deny.toml says it.
 //!
-//! The lock files and licences are checked here, anywhere and at once. What wants more than that, cargo-deny does: banned
-//! and doubled crates, build scripts, and with `--advisories` what is known to be vulnerable. A check that cannot be made
-//! is skipped with its reason, never silently.
+//! cargo-deny checks the crates, zizmor the workflows of GitHub, and npm is asked for what is known to be vulnerable. What
+//! package-lock.json says of npm's tools is checked here: tools that do it look at the packages that are installed, which are
+//! those of one kind of machine. A check that cannot be made is skipped with its reason, never silently.
 
-mod cargo_deny;
-mod crates;
 mod npm;
+mod tools;
 
 use std::fs;
 use std::process::ExitCode;
@@ -17,6 +16,8 @@ use serde::Deserialize;
 use crate::args::Args;
 use crate::licence::taken_under;
 use crate::run::root;
+
+pub use tools::install;
 
 /// What a check found out.
 #[derive(Debug, PartialEq)]
@@ -37,15 +38,13 @@ impl From<Vec<String>> for Verdict {
 type Check = (&'static str, fn() -> Result<Verdict>);
 
 const EVERY_DAY: &[Check] = &[
-    ("crates come from crates.io, each under its checksum", crates::sources),
-    ("the licences of the crates", crates::licences),
+    ("cargo-deny: bans, build scripts, licences, sources", tools::crates),
+    ("zizmor: the workflows", tools::workflows),
     ("npm's tools come from the registry, each under its hash", npm::sources),
     ("the licences of npm's tools", npm::licences),
-    ("cargo-deny: bans, build scripts, licences, sources", cargo_deny::rules),
 ];
 
-const ADVISORIES: &[Check] =
-    &[("cargo-deny: advisories", cargo_deny::advisories), ("npm audit", npm::advisories)];
+const ADVISORIES: &[Check] = &[("cargo-deny: advisories", tools::advisories), ("npm audit", npm::advisories)];
 
 /// Runs `cargo xtask deny [--advisories]`. Prints what Node's test runner would, so that the same eyes read it.
 pub fn run(args: &[String]) -> Result<ExitCode> {

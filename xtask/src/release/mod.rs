@@ -1,8 +1,6 @@
 //! `cargo xtask pack`: what would be published, as files in a folder, and checked as its users will meet it.
 
 mod gate;
-#[cfg(test)]
-mod workflows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
