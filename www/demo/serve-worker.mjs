@@ -1,8 +1,5 @@
 // @ts-check
 // Runs the demo's Worker in Cloudflare's runtime, through miniflare, on this machine only.
-//   node www/demo/serve-worker.mjs ORIGIN...
-// Prints its address, and ends when its standard input closes, so it does not outlive the
-// process that started it.
 
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -28,13 +25,4 @@ export async function serveWorker(origins) {
   });
   const url = await server.ready;
   return { url: url.origin, dispose: () => server.dispose() };
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { url, dispose } = await serveWorker(process.argv.slice(2));
-  console.log(url);
-  const end = () => void dispose().finally(() => process.exit());
-  process.stdin.on("end", end).on("error", end).resume();
-  // Ctrl-C reaches the whole process group; this process ends when its standard input closes.
-  process.on("SIGINT", () => {});
 }
