@@ -227,7 +227,7 @@ test("a budget, and what a tool wants to know, are questions for the client too"
     id: question?.id, reason: "input_required", toolCallId: "c1", message: "Which branch?",
     responseSchema: { type: "object", properties: { content: { type: "string" } }, required: ["content"] },
   });
-  const answers = (/** @type {string} */ interruptId, /** @type {any} */ payload) => fromAGUI({ threadId: "t", runId: "r", resume: [{ interruptId, status: "resolved", payload }] }).answers;
+  const answers = (/** @type {string} */ interruptId, /** @type {any} */ payload) => fromAGUI({ threadId: "t", runId: "r", resume: [{ interruptId, status: "resolved", payload }] }, { answers: ["elicitation", "budget"] }).answers;
   assert.equal(agent.resolve(elicited.id, /** @type {any} */ (answers(elicited.id, { content: "main" })[elicited.id])), true);
   const second = await read(run);
   assert.equal(second.find(({ type }) => type === "TOOL_CALL_RESULT").content, '{"action":"accept","content":"main"}');

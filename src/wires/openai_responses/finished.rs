@@ -27,6 +27,7 @@ impl OutputItems {
         };
         if let Some(item) = self.items.get_mut(at) {
             item.is_done = true;
+            self.open.retain(|open| *open != at);
             item.is_cut = value.text_at("status") == Some("incomplete");
         }
         match kind {

@@ -1,5 +1,6 @@
 //! The items of an answer while their pieces arrive.
 
+use crate::data::id_map::Index;
 use crate::data::json::{RawJson, Value, fill};
 use crate::data::text::Put;
 use crate::wires::decoding::answering::Answering;
@@ -17,6 +18,11 @@ const ITEM: usize = 256;
 #[derive(Default)]
 pub(super) struct OutputItems {
     pub(super) items: Vec<OutputItem>,
+    /// Those that have not ended, in order. Of a hundred calls most have ended when the next one begins.
+    pub(super) open: Vec<usize>,
+    /// Where the items with an id are, and those with the id of a call.
+    pub(super) by_id: Index,
+    pub(super) by_call: Index,
     /// The position of the item that the last piece belonged to.
     last: usize,
     pub(super) citations: Citations,
@@ -99,9 +105,22 @@ impl OutputItems {
     fn find_or_add(&mut self, keys: &ItemKeys<'_>, kind: OutputItemKind, answering: &mut Answering) -> usize {
         self.find(keys, |known| known == kind).unwrap_or_else(|| {
             answering.count_held(ITEM);
-            self.items.push(OutputItem { id: keys.id.to_string(), ..OutputItem::new(keys.index, kind) });
-            self.items.len() - 1
+            self.push(OutputItem { id: keys.id.to_string(), ..OutputItem::new(keys.index, kind) })
         })
+    }
+
+    /// Adds an item. Returns its position.
+    fn push(&mut self, item: OutputItem) -> usize {
+        let at = self.items.len();
+        if !item.id.is_empty() {
+            self.by_id.add(&item.id, at);
+        }
+        if !item.call_id.is_empty() {
+            self.by_call.add(&item.call_id, at);
+        }
+        self.open.push(at);
+        self.items.push(item);
+        at
     }
 
     pub(super) fn kind_of(&self, value: &Value) -> OutputItemKind {
@@ -120,7 +139,7 @@ impl OutputItems {
                 && ((!keys.id.is_empty() && item.id == keys.id && item.call_id == keys.call_id)
                     || (!keys.call_id.is_empty() && item.call_id == keys.call_id && item.index == index))
         };
-        if !self.items.iter().any(is_known) {
+        if !self.with_ids(&keys).into_iter().filter_map(|at| self.items.get(at)).any(is_known) {
             self.add(index, value, answering);
         }
     }
@@ -154,8 +173,7 @@ impl OutputItems {
             OutputItemKind::Other => {}
         }
         answering.count_held(ITEM + item.signature.len());
-        self.items.push(item);
-        Some(self.items.len() - 1)
+        Some(self.push(item))
     }
 
     pub(super) fn text_delta(

@@ -1,6 +1,7 @@
 //! How the events of an item are told from those of the others.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use crate::data::json::{Reader, Value};
 
@@ -60,10 +61,10 @@ impl OutputItems {
         keys: &ItemKeys<'_>,
         is_kind: impl Fn(OutputItemKind) -> bool,
     ) -> Option<usize> {
-        let is_open = |(_, item): &(usize, &OutputItem)| is_kind(item.kind) && !item.is_done;
         // Most answers have one open item at a time.
+        let of_kind = || self.entries(&self.open).filter(|(_, item)| is_kind(item.kind));
         let (mut best, mut found, mut count, mut same) = (0, None, 0, 0);
-        for (at, item) in self.items.iter().enumerate().filter(is_open) {
+        for (at, item) in of_kind() {
             let score = item.score(keys);
             same = if score > best { 1 } else { same + usize::from(score == best) };
             count += 1;
@@ -81,10 +82,9 @@ impl OutputItems {
             return found;
         }
         // Several calls share the index. If all but one have their arguments, it is that one.
-        let is_missing = |entry: &(usize, &OutputItem)| {
-            is_open(entry) && entry.1.score(keys) == best && !is_whole_object(&entry.1.emitted)
-        };
-        let mut missing = self.items.iter().enumerate().filter(is_missing);
+        let is_missing =
+            |(_, item): &(usize, &OutputItem)| item.score(keys) == best && !is_whole_object(&item.emitted);
+        let mut missing = of_kind().filter(is_missing);
         let one = missing.next();
         if missing.next().is_none() { one.map(|(at, _)| at) } else { None }
     }
@@ -100,23 +100,47 @@ impl OutputItems {
         let is_other_call = |item: &OutputItem| {
             !keys.call_id.is_empty() && !item.call_id.is_empty() && item.call_id != keys.call_id
         };
+        let mut places = self.with_ids(&keys);
+        places.extend(&self.open);
+        places.sort_unstable();
+        let may_be = |(_, item): &(usize, &OutputItem)| item.kind == kind && !is_other_call(item);
         let mut best = None;
-        let mut open = Vec::new();
-        for (at, item) in self.items.iter().enumerate().filter(|(_, item)| item.kind == kind) {
-            if is_other_call(item) {
-                continue;
-            }
+        for (at, item) in self.entries(&places).filter(may_be) {
             let score = item.score(&keys);
             let is_match = if item.is_done { score >= SCORE_OF_ID } else { score > 0 };
             if is_match && best.is_none_or(|(known, _)| score > known) {
                 best = Some((score, at));
             }
-            if !item.is_done && item.begins(value) {
-                open.push(at);
-            }
         }
         // llama.cpp sends no index, and ends all items at the end of the answer, in the order in which they began.
-        best.map(|(_, at)| at).or_else(|| open.first().copied())
+        let mut open = self.entries(&self.open).filter(may_be);
+        best.map(|(_, at)| at).or_else(|| open.find(|(_, item)| item.begins(value)).map(|(at, _)| at))
+    }
+
+    /// The items at some positions, with these.
+    fn entries<'i>(&'i self, places: &'i [usize]) -> impl Iterator<Item = (usize, &'i OutputItem)> {
+        places.iter().filter_map(|at| Some((*at, self.items.get(*at)?)))
+    }
+
+    /// The positions of the items with one of these ids, whether they have ended or not.
+    pub(super) fn with_ids(&self, keys: &ItemKeys<'_>) -> Vec<usize> {
+        let places = RefCell::new(Vec::new());
+        let collect = |at: usize, is_same: bool| {
+            if is_same {
+                places.borrow_mut().push(at);
+            }
+            // There may be several.
+            false
+        };
+        let item = |at: usize| self.items.get(at);
+        if !keys.id.is_empty() {
+            self.by_id.find(&keys.id, |at| collect(at, item(at).is_some_and(|item| item.id == keys.id)));
+        }
+        if !keys.call_id.is_empty() {
+            let is_same = |at: usize| item(at).is_some_and(|item| item.call_id == keys.call_id);
+            self.by_call.find(&keys.call_id, |at| collect(at, is_same(at)));
+        }
+        places.into_inner()
     }
 }
 

@@ -19,7 +19,7 @@ export async function serveAgents(test, makeAgent, init = {}, files = {}) {
   async function answer(request) {
     const posted = await request.json();
     inputs.push(posted);
-    const input = fromAGUI(posted, { agent: (threadId) => threads.get(threadId)?.agent });
+    const input = fromAGUI(posted, { agent: (threadId) => threads.get(threadId)?.agent, answers: ["tool", "elicitation", "budget"] });
     const thread = threads.get(input.threadId) ?? { agent: makeAgent(input), run: undefined };
     threads.set(input.threadId, thread);
     if (input.prompt) thread.run = thread.agent.prompt(input.prompt);

@@ -2,7 +2,8 @@
 // Reads what an AG-UI client posts: the new messages, its answers to interrupts, the results of its own tools, the
 // conversation so far.
 
-import { checkAnswersOption, checkNames, fromClient, isBase64, isForPeople, kindOf, MIME_TYPE, misuse, NotAllowed, noUsage, readAnswer } from "../shared.js";
+import { checkAnswersOption, NotAllowed, readAnswer } from "../messages/client.js";
+import { checkNames, fromClient, isBase64, isForPeople, kindOf, MIME_TYPE, misuse, noUsage } from "../shared.js";
 
 /** @import { AgentMessage, Answer, AssistantMessage, ToolDecision, ToolDefinition, ToolResultMessage, UserMessage } from "../index.js" */
 /** @import { AGUIInput, AGUIInputOptions, AGUITool } from "../ag-ui.js" */

@@ -2,17 +2,10 @@
 // What a client of an agent says, read once at its door: out comes a fresh plain value, built member by member, and nobody
 // behind the door looks at the original. What a client may do is decided by the table in authority.js.
 
-import { misuse } from "../errors/errors.js";
-import { kindOf } from "../errors/names.js";
+import { fromClient, isBlock, kindOf, misuse, readBlock, toMessage } from "../shared.js";
 import { CLIENTS } from "./authority.js";
-import { isBlock, readBlock, toMessage } from "./input.js";
 
-/** @import { Agent, Answer, Question } from "../index.js" */
-
-/** Marks the answers of clients, so that the agent knows who gives them. Another copy of the package reads it too. */
-const FROM_CLIENT = Symbol.for("turnwheel.fromClient");
-/** The key of the agent's method that tells whether a question waits for a person. */
-export const FOR_PEOPLE = Symbol.for("turnwheel.isForPeople");
+/** @import { Answer } from "../index.js" */
 
 /** Thrown where a client asks for what it may not do. */
 export class NotAllowed extends Error {}
@@ -37,12 +30,9 @@ export function mayClient(act, allowed) {
 export function readAnswer(given, allowed) {
   const answer = answerOf(given);
   const act = actOf(answer);
-  if (act && !mayClient(act, allowed)) throw new NotAllowed(REFUSED[act]);
+  if (act && !mayClient(act, allowed)) throw new NotAllowed(`clients may not ${act === "result" ? "give a result in place of a call" : act === "arguments" ? "give other arguments" : `answer questions of the kind "${act}"`}; see the option \`answers\``);
   return fromClient(answer);
 }
-
-/** Why clients may not answer so. @type {Record<string, string>} */
-const REFUSED = Object.fromEntries(ANSWERS.map((act) => [act, act === "arguments" || act === "result" ? `clients may not give ${act === "result" ? "a result in place of a call" : "other arguments"}; see the option \`answers\`` : `clients may not answer questions of the kind "${act}"; see the option \`answers\``]));
 
 /** A fresh copy, with the members that such an answer has. @param {any} given @returns {any} */
 function answerOf(given) {
@@ -70,22 +60,6 @@ function actOf(answer) {
   if (action === "reject" || action === "decline" || action === "cancel") return;
   if (action === "approve" && args !== undefined) return "arguments";
   return action === "accept" ? "elicitation" : action === "result" ? "result" : "tool";
-}
-
-/** Marks an answer, or answers by their questions, as a client's. @template T @param {T} answers @returns {T} */
-export function fromClient(answers) {
-  return typeof answers === "object" && answers !== null ? Object.defineProperty(answers, FROM_CLIENT, { value: true }) : answers;
-}
-
-/** @param {any} answers */
-export const isFromClient = (answers) => Object(answers)[FROM_CLIENT] === true;
-
-/** Whether a question waits for a person, and not for a function of the host. @param {any} agent @param {Pick<Question, "kind" | "path">} question @returns {boolean} */
-export const isForPeople = (agent, question) => agent[FOR_PEOPLE]?.(question) ?? true;
-
-/** The open questions that a client may see. @template {Pick<Question, "kind" | "path">} T @param {object} agent @param {readonly T[]} questions @returns {readonly T[]} */
-export function shownQuestions(agent, questions) {
-  return questions.every((question) => isForPeople(agent, question)) ? questions : questions.filter((question) => isForPeople(agent, question));
 }
 
 /**

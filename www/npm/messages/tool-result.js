@@ -36,7 +36,7 @@ export function toResult(output) {
 }
 
 /** The key of the mark of what the package's own functions made: addresses and transfers count only with it. */
-export const MADE = Symbol.for("turnwheel.made");
+export const MADE = /* @__PURE__ */ Symbol.for("turnwheel.made");
 
 /**
  * A plain block of a result; nothing if it is none. An address counts only if `imageAt` or `fileAt` made it: a tool may pass on

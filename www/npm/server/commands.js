@@ -1,7 +1,8 @@
 // @ts-check
 // The commands for an agent: each is executed once per id, however often it is sent.
 
-import { fromClient, isForPeople, kindOf, NotAllowed, readAnswer, readInput } from "../shared.js";
+import { NotAllowed, readAnswer, readInput } from "../messages/client.js";
+import { fromClient, isForPeople, kindOf } from "../shared.js";
 import { AskedCalls } from "./asked-calls.js";
 import { json, RequestError } from "./errors.js";
 import { bytesOf } from "./letters.js";

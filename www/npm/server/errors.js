@@ -1,7 +1,8 @@
 // @ts-check
 // What the server answers when it refuses, or fails.
 
-import { AgentError, NotAllowed } from "../shared.js";
+import { NotAllowed } from "../messages/client.js";
+import { AgentError } from "../shared.js";
 
 /** @import { ErrorKind } from "../index.js" */
 

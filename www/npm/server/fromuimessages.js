@@ -2,7 +2,8 @@
 // Reads what the AI SDK's useChat posts back: the new message, the approval decisions,
 // the conversation so far.
 
-import { checkNames, fromClient, isBase64, isPublicAddress, kindOf, MIME_TYPE, misuse, noUsage, readBlock } from "../shared.js";
+import { checkNames, fromClient, isBase64, kindOf, MIME_TYPE, misuse, noUsage, readBlock } from "../shared.js";
+import { isPublicAddress } from "../host/address.js";
 
 /** @import { AgentMessage, AssistantMessage, FileBlock, ImageBlock, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
 /** @typedef {AssistantMessage["content"][number]} AnswerBlock */
@@ -128,7 +129,7 @@ function resultOf(part) {
   const result = (said, isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: typeof said === "string" ? [{ type: "text", text: said }] : said, isError, timestamp: 0 }];
   // An output that was only a report of progress is none.
   if (state === "output-available" && preliminary) return [];
-  if (state === "output-available") return result(typeof output === "string" || areBlocks(output) ? output.map((block, i) => readBlock(block, `the output of ${nameOf(part)}[${i}]`, "tool_result")) : (JSON.stringify(output) ?? ""), false);
+  if (state === "output-available") return result(typeof output === "string" ? output : areBlocks(output) ? output.map((/** @type {unknown} */ block, /** @type {number} */ i) => readBlock(block, `the output of ${nameOf(part)}[${i}]`, "tool_result")) : (JSON.stringify(output) ?? ""), false);
   if (state === "output-error") return result(String(errorText ?? ""), true);
   if (state === "output-denied") return result(String(approval?.reason ?? "the call was rejected"), true);
   return [];

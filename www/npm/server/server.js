@@ -1,7 +1,8 @@
 // @ts-check
 // Serves an agent over HTTP: the server half of remote/. The protocol between them is docs/remote.md.
 
-import { checkAnswersOption, checkFunctions, checkNames, didYouMean, hostWithDefaults, kindOf, misuse, numbersWithDefaults } from "../shared.js";
+import { checkAnswersOption } from "../messages/client.js";
+import { checkFunctions, checkNames, didYouMean, hostWithDefaults, kindOf, misuse, numbersWithDefaults } from "../shared.js";
 import { COMMANDS, Commands } from "./commands.js";
 import { corsHeaders, preflight, withHeaders } from "./cors.js";
 import { errorResponse, json, RequestError } from "./errors.js";
