@@ -56,6 +56,10 @@ impl Step<'_> {
         self.begin_spending();
         let event = self.run_resumed();
         self.emit(event);
+        if std::mem::take(&mut self.state.turn.has_shown) {
+            let refusal = self.state.turn.overflow.as_ref().map(|refusal| refusal.message.clone());
+            self.emit(AgentEvent::MessageReset { reason: refusal.unwrap_or_default() });
+        }
         if let Some(limit) = self.rules.timeouts.total {
             self.state.timing.limit = Some(self.start(Effect::Sleep { ms: limit.saturating_sub(elapsed) }));
         }

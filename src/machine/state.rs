@@ -168,6 +168,8 @@ pub(crate) struct Turn {
     /// What the model had said when it refused the conversation as too long. Kept for the case that no room
     /// can be made.
     pub(crate) shown: Assembler,
+    /// Whether an earlier process had shown something of the answer that was refused. A checkpoint keeps no more of it.
+    pub(crate) has_shown: bool,
 }
 
 impl LoopState {

@@ -105,6 +105,8 @@ impl LoopState {
         object.field("open", &turn.open).field("messageOpen", &turn.message_open);
         object.field("recoveries", &turn.recoveries).field("asked", &long(turn.model));
         object.optional("overflow", &turn.overflow);
+        let has_shown = turn.has_shown || !turn.shown.is_empty();
+        object.optional("shown", &has_shown.then_some(true));
         object
             .optional("dynamicPrompt", &turn.dynamic_prompt)
             .optional("freshFrom", &turn.fresh_from.map(long))
@@ -305,6 +307,7 @@ fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
         sought_room: turn.flag("soughtRoom"),
         overflow: turn.optional("overflow"),
         shown: Assembler::default(),
+        has_shown: turn.flag("shown"),
     }
 }
 

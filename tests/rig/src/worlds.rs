@@ -21,6 +21,15 @@ pub fn seeds(all: u64) -> std::ops::Range<u64> {
     first..first + runs
 }
 
+/// How many of so many worlds must have something of which all have at least this share, from 0 to 1.
+///
+/// All of them are the same every time. A sample has other worlds every day, and may miss the share by chance, by four
+/// standard deviations at most.
+pub fn at_least(share: f64, worlds: u64, all: u64) -> f64 {
+    let expected = share * worlds as f64;
+    if worlds < all { expected - 4.0 * (expected * (1.0 - share)).sqrt() } else { expected }
+}
+
 fn of_the_day() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_secs() / SECONDS_PER_DAY * SEEDS_PER_DAY

@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use rig::family::{Deaths, Played, play, play_killed};
-use rig::worlds::seeds;
+use rig::worlds::{at_least, seeds};
 
+/// How many worlds the longest of these tests plays.
+const WORLDS: u64 = 100_000;
 /// How many seeds a core takes at once.
 const SHARE: u64 = 64;
 
@@ -114,19 +116,17 @@ fn deaths(seed: u64) -> Deaths {
 
 #[test]
 fn families_keep_their_budgets_lose_no_question_and_do_nothing_twice() {
-    let tally = on_all_cores(seeds(100_000), |seed, tally| {
+    let tally = on_all_cores(seeds(WORLDS), |seed, tally| {
         tally.add(&checked(seed, play_killed(seed, deaths(seed))));
     });
     tally.print("families");
-    // The worlds are only useful if they reach everything. Of a sample the share may be off by chance, by four standard
-    // deviations at most; all of them are the same every time.
-    let deviation = |least: f64| (least * (100.0 - least) / tally.worlds as f64).sqrt();
-    let chance = |least: f64| if tally.worlds < 100_000 { 4.0 * deviation(least) } else { 0.0 };
+    // The worlds are only useful if they reach everything.
     for (what, least) in REACHED {
         let share = tally.share(what);
+        let expected = at_least(least as f64 / 100.0, tally.worlds, WORLDS) / tally.worlds as f64 * 100.0;
         assert!(
-            share >= least as f64 - chance(least as f64),
-            "{what}: {share:.2} % of the worlds, at least {least} % were expected"
+            share >= expected,
+            "{what}: {share:.2} % of the worlds, at least {expected:.2} % were expected"
         );
     }
 }
