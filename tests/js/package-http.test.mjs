@@ -168,9 +168,10 @@ test("a stream that is cut is taken back and asked for again", async (t) => {
 test("a call whose stream was cut begins anew in the next attempt", async (t) => {
   const { host } = clock();
   const piece = (/** @type {string} */ args) => ({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: "x", type: "function", function: { name: "go", arguments: args } }] } }] });
-  const cut = sse(piece('{"a":1,'), piece('"b":2}'));
+  // The second piece tells that the name is whole, with which the call begins.
+  const cut = sse(piece('{"a":1,'), piece('"b":'), piece("2}"));
   const heard = deferred();
-  const server = await serve(t, [{ body: cut, after: cut.indexOf("\n\n") + 2, until: () => heard.promise }, calls(["go", '{"c":3}', "x"]), textAnswer("done")]);
+  const server = await serve(t, [{ body: cut, after: cut.indexOf("2}"), until: () => heard.promise }, calls(["go", '{"c":3}', "x"]), textAnswer("done")]);
   const agent = new Agent({ model: modelAt(server), host, tools: [{ name: "go", description: "", parameters: { type: "object" }, execute: () => "gone" }] });
   const run = agent.prompt("Go");
   /** @type {any[]} */

@@ -140,7 +140,7 @@ test("arguments grow, and what is complete in them stays the same object", async
   const second = view().calls[0];
   assert.deepEqual(first.arguments, { done: { a: [1, 2] }, open: { text: "Hel" } }, "what was shown does not change");
   assert.equal(second.arguments.done, first.arguments.done);
-  assert.equal(JSON.stringify(second.arguments), '{"done":{"a":[1,2]},"open":{"text":"Hello"},"list":[{"__proto__":{"x":1}}]}');
+  assert.equal(JSON.stringify(second.arguments), '{"done":{"a":[1,2]},"open":{"text":"Hello"},"list":[{}]}', "`__proto__` is shown as little as the call runs with it");
   await give(piece("}]}"), { type: "tool_call_end", contentIndex: 0 }, { type: "done", stopReason: "tool_use" });
   frame();
   assert.deepEqual([view().calls[0].state, view().calls[0].arguments], ["running", JSON.parse(JSON.stringify(second.arguments))]);

@@ -104,9 +104,8 @@ export class PartialJson {
   #put(value) {
     const top = this.stack.at(-1);
     if (!top) this.value = value;
-    // A key such as __proto__ must become an ordinary member.
-    else if (top.key === "__proto__") Object.defineProperty(top.node, top.key, { value, enumerable: true, configurable: true, writable: true });
-    else top.node[top.key] = value;
+    // The call runs without it.
+    else if (top.key !== "__proto__") top.node[top.key] = value;
   }
 }
 
@@ -122,7 +121,7 @@ export function snapshotOf({ stack, value }) {
   let copy;
   for (const { node, key } of stack.toReversed()) {
     const next = Array.isArray(node) ? [...node] : { ...node };
-    if (copy !== undefined) Object.defineProperty(next, key, { value: copy, enumerable: true, configurable: true, writable: true });
+    if (copy !== undefined && key !== "__proto__") next[key] = copy;
     copy = next;
   }
   return copy ?? value;
