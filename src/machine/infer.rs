@@ -8,7 +8,7 @@ use crate::data::text;
 use crate::host::config::Timeouts;
 use crate::host::ports::HookCall;
 use crate::rules::stream::{Assembled, Assembler, AssistantMessageEvent, CallFault, Excess, MAX_ANSWER};
-use crate::wires::{has_odd_names, with_own_names};
+use crate::wires::with_own_names;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, Usage};
@@ -147,17 +147,19 @@ impl Step<'_> {
         }
     }
 
-    /// Gives the arguments of a call the names of its tool's schema: some providers were told others.
-    fn with_own_names(&self, mut block: ContentBlock) -> ContentBlock {
-        if let ContentBlock::ToolCall(call) = &mut block
-            && let Some(tool) = self.rules.tools.iter().find(|tool| *tool.schema.name == *call.tool_name)
-            && has_odd_names(tool.schema.parameters.as_str())
-            && let Some(arguments) =
-                with_own_names(&call.arguments.to_value(), &tool.schema.parameters.to_value())
-        {
-            call.arguments = arguments.to_raw();
+    /// Gives the arguments of calls the names of their tools' schemas: some providers were told others.
+    #[cold]
+    #[inline(never)]
+    fn give_own_names(&self, content: &mut [ContentBlock]) {
+        for block in content {
+            if let ContentBlock::ToolCall(call) = block
+                && let Some(tool) = self.rules.tools.iter().find(|tool| *tool.schema.name == *call.tool_name)
+                && let Some(arguments) =
+                    with_own_names(&call.arguments.to_value(), &tool.schema.parameters.to_value())
+            {
+                call.arguments = arguments.to_raw();
+            }
         }
-        block
     }
 
     /// Handles the watchdog's timer. Silence is measured by the clock, because timers in hidden tabs fire
@@ -201,8 +203,10 @@ impl Step<'_> {
         let mut streaming = streaming;
         self.account(inference.model, &mut streaming, None);
         let usage = streaming.assembler.usage.totalled();
-        let Assembled { content, faults } = streaming.assembler.finish(stop_reason);
-        let content = content.into_iter().map(|block| self.with_own_names(block)).collect();
+        let Assembled { mut content, faults } = streaming.assembler.finish(stop_reason);
+        if self.rules.has_odd_names() {
+            self.give_own_names(&mut content);
+        }
         let shown = Rc::new(self.message(inference.model, content, &usage, stop_reason));
         let (stored, own_arguments) = without_faults(&shown, &faults);
         self.count(&usage);

@@ -5,6 +5,7 @@ mod model;
 mod rules;
 mod turn;
 
+use std::cell::OnceCell;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
@@ -169,6 +170,7 @@ impl AgentLoopConfig {
         }
         self.rules.schemas = schemas.into();
         self.rules.tools = specs.into();
+        self.rules.odd_names = OnceCell::new();
         self.ports.tools = tools;
     }
 }

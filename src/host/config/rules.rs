@@ -1,5 +1,6 @@
 //! The part of a configuration that decides.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use super::{CacheHints, EarlyDecisions, ModelName, QueueMode, SteeringRules, Timeouts, ToolExecutionPolicy};
@@ -13,6 +14,7 @@ use crate::rules::policy::{
 };
 use crate::rules::retry::{RetryConfig, RetryStrategy};
 use crate::rules::stream::{StreamOptions, ToolSchema};
+use crate::wires::has_odd_names;
 use crate::words::message::{AgentMessage, LlmMessage, ToolCallBlock, ToolResultCause};
 
 /// The texts of results that no tool wrote, made from the cause, the call, and further details.
@@ -48,6 +50,8 @@ pub struct Rules {
     pub tools: Rc<[ToolSpec]>,
     /// The same tools as they are described to the model.
     pub schemas: Rc<[ToolSchema]>,
+    /// Whether a schema of these tools has names that some providers do not take; found out by the first call.
+    pub(crate) odd_names: OnceCell<bool>,
     /// How many turns may call the model; 100 by default.
     pub max_turns: Option<u32>,
     /// Returns any 32 random bits, for the jitter of retries.
@@ -120,6 +124,17 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Whether a schema of a tool has names that some providers do not take.
+    pub(crate) fn has_odd_names(&self) -> bool {
+        *self.odd_names.get_or_init(|| self.looks_for_odd_names())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn looks_for_odd_names(&self) -> bool {
+        self.tools.iter().any(|tool| has_odd_names(tool.schema.parameters.as_str()))
+    }
+
     /// Defaults for everything but the models and the source of ids.
     #[inline(never)]
     pub(crate) fn with_models(models: Vec<ModelName>, new_id: Rc<dyn Fn() -> String>) -> Self {
@@ -131,6 +146,7 @@ impl Rules {
             prepares_turns: false,
             tools: Rc::new([]),
             schemas: Rc::new([]),
+            odd_names: OnceCell::new(),
             max_turns: Some(100),
             random: Rc::new(|| u32::MAX / 2),
             new_id,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::data::json::{RawJson, mended_object};
+use crate::data::json::{JsonError, RawJson, mended_object};
 use crate::data::text;
 use crate::rules::call_ids::keep_original;
 use crate::words::event::{Delta, DeltaKind};
@@ -232,6 +232,23 @@ impl Assembler {
     }
 }
 
+/// Arguments that are no JSON object, unless they become one by what servers are known to do to them.
+#[cold]
+#[inline(never)]
+fn odd_arguments(
+    text: &str,
+    read: Result<Result<RawJson, String>, JsonError>,
+) -> (RawJson, Option<CallFault>) {
+    match (mended_object(text).map(|object| object.as_arguments()), read) {
+        (Some(Ok(object)), _) => (object, None),
+        (None, Ok(Ok(value))) => (value, Some(CallFault::NotAnObject)),
+        (Some(Err(why)), _) | (None, Ok(Err(why))) => {
+            (RawJson::string(text), Some(CallFault::Malformed(why)))
+        }
+        (None, Err(error)) => (RawJson::string(text), Some(CallFault::Malformed(error.text()))),
+    }
+}
+
 impl PartialCall {
     fn new(call_id: String, tool_name: String) -> Self {
         PartialCall {
@@ -256,14 +273,7 @@ impl PartialCall {
                 Ok(Ok(value)) if value.is_object() => (value, None),
                 Err(_) if length => (RawJson::empty_object(), Some(CallFault::Cut)),
                 Ok(Err(why)) => (RawJson::string(text), Some(CallFault::Malformed(why))),
-                read => match (mended_object(text).map(|object| object.as_arguments()), read) {
-                    (Some(Ok(object)), _) => (object, None),
-                    (None, Ok(Ok(value))) => (value, Some(CallFault::NotAnObject)),
-                    (Some(Err(why)), _) | (None, Ok(Err(why))) => {
-                        (RawJson::string(text), Some(CallFault::Malformed(why)))
-                    }
-                    (None, Err(error)) => (RawJson::string(text), Some(CallFault::Malformed(error.text()))),
-                },
+                read => odd_arguments(text, read),
             }
         };
         let mut block = ToolCallBlock {

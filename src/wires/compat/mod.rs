@@ -5,7 +5,7 @@
 mod servers;
 mod switches;
 
-use crate::data::json::{RawJson, ToJson};
+use crate::data::json::{RawJson, ToJson, Value};
 
 use super::encoding::strict::{is_strict, strict_form};
 
@@ -58,11 +58,11 @@ pub enum Strict {
 
 impl Strict {
     /// Whether a schema is marked.
-    pub fn marks(self, schema: &RawJson) -> bool {
+    pub fn marks(self, schema: &Value) -> bool {
         match self {
             Strict::Never => false,
             Strict::Always => true,
-            Strict::Fitting => is_strict(&schema.to_value()),
+            Strict::Fitting => is_strict(schema),
         }
     }
 

@@ -47,7 +47,7 @@ fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict, server: &str) 
         if !is_fit(&schema, rules) {
             schema = fitted(&schema, rules);
         }
-        let mark = if strict.marks(&schema.to_raw()) { yes } else { no };
+        let mark = if strict.marks(&schema) { yes } else { no };
         complete(&mut schema);
         let mut description = &*tool.description;
         if let Some((head, rest)) = split_description(description, rules) {

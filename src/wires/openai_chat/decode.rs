@@ -1,8 +1,6 @@
 //! Reads the chunks of an answer. What servers do that no reference mentions is explained at the line that
 //! copes with it.
 
-use std::mem;
-
 use crate::data::json::{Value, fill, without_comma};
 use crate::wires::Limits;
 use crate::wires::decoding::answering::Answering;
@@ -20,7 +18,7 @@ use crate::words::message::MessageStopReason;
 
 use super::calls::ChatCalls;
 use super::details::{ReasoningDetail, ReasoningDetails};
-use super::frame::{ChatAudio, ChatChoice, ChatChunk};
+use super::frame::{ChatChoice, ChatChunk, ChatMedia};
 
 /// Creates a decoder of one answer. `keeps_details`: what `reasoning_details` hold is put into the metadata
 /// of the first call, so that it can be sent back.
@@ -160,11 +158,8 @@ impl ChatDecoder {
         if let Some(content) = choice.content.take() {
             self.text(BlockKind::Text, content, answering);
         }
-        for image in choice.images.drain(..) {
-            answering.keep(image);
-        }
-        if !choice.audio.id.is_empty() || !choice.audio.data.is_empty() || choice.audio.transcript.is_some() {
-            self.speak(mem::take(&mut choice.audio), answering);
+        if let Some(media) = choice.media.take() {
+            self.media(*media, answering);
         }
         if let Some(refusal) = choice.refusal.take() {
             self.text(BlockKind::Refusal, refusal, answering);
@@ -219,9 +214,13 @@ impl ChatDecoder {
         }
     }
 
-    /// Takes a piece of what the model speaks.
+    /// Takes pictures, and a piece of what the model speaks.
     #[inline(never)]
-    fn speak(&mut self, audio: ChatAudio<'_>, answering: &mut Answering) {
+    fn media(&mut self, media: ChatMedia<'_>, answering: &mut Answering) {
+        for image in media.images {
+            answering.keep(image);
+        }
+        let audio = media.audio;
         let [id, data, transcript] = &mut self.audio;
         if id.is_empty() {
             *id = audio.id.into_owned();

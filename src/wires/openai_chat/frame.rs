@@ -49,15 +49,22 @@ pub(super) struct ChatChoice<'a> {
     pub(super) refusal: Option<Piece<'a>>,
     /// What the text refers to, unread; nothing if there is nothing in it.
     pub(super) annotations: Option<&'a str>,
-    /// Pictures, unread.
-    pub(super) images: Vec<&'a str>,
-    pub(super) audio: ChatAudio<'a>,
+    /// Pictures and sound; few answers have them.
+    pub(super) media: Option<Box<ChatMedia<'a>>>,
     pub(super) calls: Vec<ChatCallPiece<'a>>,
     /// Empty if there is none.
     pub(super) finish_reason: Cow<'a, str>,
     pub(super) has_delta: bool,
     /// `message`, unread: the whole answer if the server does not stream, and a repetition if it does.
     pub(super) message: Option<&'a str>,
+}
+
+/// What a model shows and speaks.
+#[derive(Default)]
+pub(super) struct ChatMedia<'a> {
+    /// Pictures, unread.
+    pub(super) images: Vec<&'a str>,
+    pub(super) audio: ChatAudio<'a>,
 }
 
 /// A piece of what the model speaks.
@@ -232,8 +239,7 @@ impl<'a> ChatChoice<'a> {
             || has(&self.refusal)
             || self.parts.iter().any(|(_, piece)| !piece.is_empty())
             || !self.details.is_empty()
-            || !self.images.is_empty()
-            || has(&self.audio.transcript)
+            || self.media.is_some()
     }
 
     fn read_delta(&mut self, reader: &mut Reader<'a>) -> ReadResult {
@@ -267,16 +273,24 @@ impl<'a> ChatChoice<'a> {
     }
 
     #[inline(never)]
+    fn media(&mut self) -> &mut ChatMedia<'a> {
+        self.media.get_or_insert_default()
+    }
+
+    #[inline(never)]
     fn read_images(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         in_array(reader, |reader, _| {
-            self.images.extend(Some(reader.skip()?).filter(|image| image.starts_with("{")));
+            self.media().images.extend(Some(reader.skip()?).filter(|image| image.starts_with("{")));
             Ok(())
         })
     }
 
     #[inline(never)]
     fn read_audio(&mut self, reader: &mut Reader<'a>) -> ReadResult {
-        let audio = &mut self.audio;
+        if reader.peek() != Some(b'{') {
+            return reader.pass_over();
+        }
+        let audio = &mut self.media().audio;
         in_object(reader, |reader, key| match key {
             "id" => string(reader, &mut audio.id),
             "data" => string(reader, &mut audio.data),
@@ -306,7 +320,7 @@ impl<'a> ChatChoice<'a> {
                 _ => reader.pass_over(),
             })?;
             if has_image {
-                self.images.push(reader.since(start));
+                self.media().images.push(reader.since(start));
             }
             Ok(())
         })
