@@ -1,11 +1,17 @@
 // What the facade finds beside it only when it runs: Node's own modules, and the files that the build adds.
 
-declare const process: { getBuiltinModule?(name: "node:fs"): import("node:fs"), on?(event: "exit", listener: () => void): void, exitCode?: number };
+declare const process: { getBuiltinModule?<Name extends "node:fs" | "node:zlib">(name: Name): Name extends "node:fs" ? import("node:fs") : import("node:zlib"), on?(event: "exit", listener: () => void): void, exitCode?: number };
 
 declare module "node:fs" {
   interface fs { readFileSync(path: URL): Uint8Array<ArrayBuffer> }
   const fs: fs;
   export = fs;
+}
+
+declare module "node:zlib" {
+  interface zlib { inflateSync(bytes: Uint8Array): Uint8Array }
+  const zlib: zlib;
+  export = zlib;
 }
 
 declare module "node:fs/promises" {

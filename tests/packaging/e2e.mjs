@@ -53,6 +53,21 @@ for (const name of ["webpack", "rollup"]) {
   });
 }
 
+// One script, and nothing else: no asset, no setting.
+for (const name of ["inline-webpack", "inline-rollup"]) {
+  host(name, async (at) => {
+    await shop.npm(at, "build");
+    assert.deepEqual((await readdir(join(at, "dist"))).filter((file) => !/LICENSE/.test(file)).sort(), ["app.js", "index.html"]);
+    const { said, complaints, asked } = await shop.serve(join(at, "dist"));
+    assert.deepEqual([said, complaints, asked.filter((path) => path.endsWith(".wasm"))], [SAID, [], []]);
+  });
+}
+
+for (const name of ["inline-jest", "inline-vitest"]) {
+  // It ends with 1 if a test failed.
+  host(name, async (at) => void (await shop.npm(at, "test")));
+}
+
 host("next", async (at) => {
   await shop.npm(at, "build");
   const site = spawn(join(at, "node_modules/.bin/next"), ["start", "--port", "0"], { cwd: at, stdio: ["ignore", "pipe", "inherit"] });

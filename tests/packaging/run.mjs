@@ -72,8 +72,8 @@ try {
     const { filename, files } = await shop.pack();
     tarball = filename;
     const paths = files.map((/** @type {any} */ file) => file.path);
-    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-answer.wasm", "tabs.js", "tabs.d.ts", "cloudflare.js", "cloudflare-elsewhere.js", "cloudflare.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
-    assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(js|d\.ts|wasm|json|md)$|^cli\.mjs$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
+    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "inline.js", "inline.cjs", "inline.d.ts", "inline.d.cts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-answer.wasm", "tabs.js", "tabs.d.ts", "cloudflare.js", "cloudflare-elsewhere.js", "cloudflare.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
+    assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(c?js|d\.c?ts|wasm|json|md)$|^cli\.mjs$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
     project = await shop.project();
     assert.deepEqual(await readdir(join(project, "node_modules")).then((names) => names.filter((name) => !name.startsWith("."))), ["turnwheel"], "it depends on nothing");
   });
@@ -135,6 +135,44 @@ try {
     assert.equal((await run(process.execPath, ["both.mjs"], { cwd: project })).stdout.trim(), "what the user says counts");
     await writeFile(join(project, "bare.mjs"), 'import { Agent, scripted } from "turnwheel/slim";\nconst { error } = await new Agent({ model: scripted([]) }).prompt("Go");\nconsole.log(error.message);\n');
     assert.match((await run(process.execPath, ["bare.mjs"], { cwd: project })).stdout, /call use\(\(\) => bytes\) first/);
+  });
+
+  await check("inline is one script that imports nothing and exports what turnwheel does, for import and for require", async () => {
+    const codes = await Promise.all(["inline.js", "inline.cjs"].map((name) => readFile(installed(name), "utf8")));
+    for (const code of codes) {
+      assert.doesNotMatch(code, /\bimport\(|\bimport\.meta|\brequire\(|\beval\(|new Function\b/);
+      const { metafile } = await esbuild({ stdin: { contents: code, loader: "js" }, bundle: true, write: false, format: "esm", metafile: true, logLevel: "silent" });
+      assert.deepEqual(Object.values(metafile.inputs).flatMap(({ imports }) => imports), []);
+    }
+    await writeFile(join(project, "inline.mjs"), 'import { createRequire } from "node:module";\nimport * as main from "turnwheel";\nimport * as module from "turnwheel/inline";\nconst required = createRequire(import.meta.url)("turnwheel/inline");\nconst names = (all) => Object.keys(all).sort().join();\nconsole.log(names(module) === names(main), names(required) === names(main));\nconst error = new required.AgentError({ code: "auth", message: "no key", retryable: false });\nconsole.log(module.AgentError.isInstance(error), error instanceof main.AgentError, error.name);\n');
+    assert.equal((await run(process.execPath, ["inline.mjs"], { cwd: project })).stdout.trim(), "true true\ntrue true AgentError");
+  });
+
+  // A copy elsewhere must not find anything beside it.
+  const alone = async (/** @type {string} */ name, /** @type {string} */ code) => {
+    const at = await shop.folder(`alone-${name}`, { [name]: code });
+    return (await run(process.execPath, [name], { cwd: at })).stdout.trim();
+  };
+  /** The app of the page for Node, with tools and events, on the package as one script. */
+  const inlineApp = async () => (await readFile(join(await shop.app("node"), "app.js"), "utf8")).replace('"turnwheel"', '"turnwheel/inline"');
+
+  await check("inline in one file by esbuild, as a module and in CommonJS, with nothing beside it", async () => {
+    const app = await inlineApp();
+    // CommonJS has no `await` outside of functions.
+    const wrapped = app.replace(/^(import .*\n)/m, "$1(async () => {\n") + "})();\n";
+    for (const [format, contents, name] of /** @type {const} */ ([["esm", app, "app.mjs"], ["cjs", wrapped, "app.cjs"], ["iife", wrapped, "script.cjs"]])) {
+      const { outputFiles, warnings } = await esbuild({ stdin: { contents, resolveDir: project }, bundle: true, minify: true, write: false, format, platform: "node", logLevel: "silent" });
+      assert.deepEqual([outputFiles.length, warnings], [1, []], format);
+      assert.equal(await alone(name, outputFiles[0]?.text ?? ""), SAID, format);
+    }
+  });
+
+  await check("inline checks arguments by patterns, shortens results and does not need DecompressionStream where Node has zlib", async () => {
+    await writeFile(join(project, "late.mjs"), 'if (process.argv[2]) delete globalThis.DecompressionStream;\nconst { Agent, scripted, tool } = await import("turnwheel/inline");\nconst look = tool({ name: "look", description: "Looks", parameters: { type: "object", properties: { at: { type: "string", pattern: "^(a|b)+c" } } }, maxResultBytes: 200, execute: () => "x".repeat(5000) });\nconst calls = ["abd", "abc"].map((at) => ({ toolCalls: [{ toolName: "look", arguments: { at } }] }));\nconst { text, error, messages } = await new Agent({ model: scripted([...calls, "done"]), tools: [look] }).prompt("Go");\nconst results = messages.filter(({ role }) => role === "tool_result");\nconsole.log(text, error?.message, results.map(({ isError, content }) => [isError, content[0].text.length < 1000]).join(" "));\n');
+    // Node 20.16 and newer have what stands in for it.
+    for (const args of "getBuiltinModule" in process ? [[], ["without"]] : [[]]) {
+      assert.equal((await run(process.execPath, ["late.mjs", ...args], { cwd: project })).stdout.trim(), "done undefined true,true false,true");
+    }
   });
 
   await check("a bundle for Node whose wasm file was left behind says where it is missed", async () => {
@@ -291,6 +329,25 @@ try {
     await shop.npm(source, "build");
     assert.deepEqual(await readdir(join(source, "dist")), ["index.html"]);
     says42(await shop.open(pathToFileURL(join(source, "dist/index.html")).href));
+  });
+
+  await check("Vite with turnwheel/inline: one script, no asset, and a server's build that has all inside", async () => {
+    const source = await shop.app("vite");
+    const script = join(source, "app.js");
+    await writeFile(script, (await readFile(script, "utf8")).replace('"turnwheel"', '"turnwheel/inline"'));
+    const page = join(source, "index.html");
+    await writeFile(page, (await readFile(page, "utf8")).replace(/^.*rel="preload".*\n/gm, ""));
+    await shop.npm(source, "build");
+    assert.deepEqual((await readdir(join(source, "dist/assets"))).map((name) => name.replace(/-[\w-]{8}\./, ".")), ["index.js"]);
+    const heard = await shop.serve(join(source, "dist"));
+    says42(heard);
+    assert.deepEqual(heard.asked.filter((path) => path.endsWith(".wasm")), []);
+    const refused = await shop.serve(join(source, "dist"), { "content-security-policy": "default-src 'none'; script-src 'self'" });
+    assert.equal(refused.said, "the page's Content-Security-Policy refuses WebAssembly; allow it with: script-src 'wasm-unsafe-eval'");
+    await writeFile(join(source, "server.js"), await inlineApp());
+    await writeFile(join(source, "vite.config.js"), "export default { ssr: { noExternal: true } };");
+    await run(process.execPath, [join(ROOT, "node_modules/vite/bin/vite.js"), "build", "--ssr", "server.js", "--outDir", "out", "--logLevel", "warn"], { cwd: source });
+    assert.equal(await alone("server.mjs", await readFile(join(source, "out/server.js"), "utf8")), SAID);
   });
 
   await check("esbuild for Node, the wasm file copied beside the bundle", async () => {

@@ -14,6 +14,7 @@ import {
   type Verdict, type FromJsonSchema, type ArgumentsOf,
 } from "turnwheel";
 import { Agent as SlimAgent, use } from "turnwheel/slim";
+import { Agent as InlineAgent } from "turnwheel/inline";
 import { cassette, record, replay, Tape, type RecordOptions, type Recorder } from "turnwheel/tape";
 import { durableObjectStore, indexedDBStore, seal, unseal, type CheckpointStore, type SealedCheckpoint, type SealKey, type SealOptions } from "turnwheel/stores";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
@@ -374,7 +375,7 @@ const streamOptions: StreamOptions = { parallelToolCalls: false, cache: "auto", 
 const remember = (state: SessionState, context: ToolContext) => [state.get("a"), context.signal];
 use(() => new Uint8Array());
 use(async () => WebAssembly.compile(new Uint8Array()));
-void [new SlimAgent({ model: models[0]!, streamOptions }), inputs, items, schema, standard, remember, live];
+void [new SlimAgent({ model: models[0]!, streamOptions }), new InlineAgent({ model: models[0]! }), inputs, items, schema, standard, remember, live];
 
 // ---- elsewhere
 

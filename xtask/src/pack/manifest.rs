@@ -95,6 +95,8 @@ pub(super) struct Budget {
     pub(super) app: Vec<String>,
     pub(super) first: usize,
     pub(super) everything: usize,
+    /// The script with the engine inside.
+    pub(super) inline: usize,
     /// What further entries may add; `tests/js/entry-sizes.test.mjs` measures it.
     #[serde(default)]
     pub(super) entries: BTreeMap<String, usize>,

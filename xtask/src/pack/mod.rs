@@ -8,6 +8,7 @@ mod cache;
 mod compile;
 mod contents;
 mod files;
+mod inline;
 mod licences;
 mod manifest;
 mod parts;
@@ -105,6 +106,7 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     let bound = cache.make("bindgen", fs::read(&compiled)?, |folder| bind(&compiled, folder))?;
     files.add(&manifest.package.glue, fs::read(bound.join(bind::GLUE))?)?;
     files.take(&keep_types(&manifest, &manifest.package.glue, &bound.join(bind::TYPES))?);
+    files.take(inline::ENGINE_TYPES);
     let wasm = optimised(&manifest, kind, &cache, &bound.join(bind::WASM), &lock)?;
     for module in manifest.modules.values() {
         add_module(&manifest, module, (kind, own_std), &lock, &mut files)?;
@@ -125,18 +127,22 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     }
     let scripts = files.take_scripts();
     let named = [&manifest.package.inner[..], &manifest.package.deferred].concat();
-    let entries = files.entries(&named)?;
+    let mut entries = files.entries(&named)?;
+    entries.retain(|name| name != inline::ENTRY);
     let joined =
         cache.make("join", (&lock, &scripts, &entries), |folder| join(&scripts, &entries, folder))?;
     let facade = joined.join("out");
     files.add_folder(&facade, "")?;
     let names = &manifest.package.parts;
+    let inlined = inline::make(&cache, &lock, scripts, &wasm, kind)?;
     let scripts = (include_str!("trace.mjs"), include_str!("parts.rs"), parts::sources()?);
     let inputs = (fs::read(&wasm)?, scripts, names.all(), &files.0);
     let split = cache.make("parts", inputs, |folder| parts::split(&wasm, &facade, names, folder))?;
     for name in names.all() {
         files.add(name, fs::read(split.join(name))?)?;
     }
+    files.add_folder(&inlined, "")?;
+    files.add(inline::TYPES, files.0["index.d.ts"].clone())?;
     files.check()?;
     let folder = out.map_or_else(|| root().join(&manifest.package.out), Path::to_path_buf);
     files.lay_out(&folder)?;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use super::Built;
+use super::inline;
 use super::manifest::{Budget, MANIFEST};
 use super::parts::Parts;
 use super::scripts::esbuild;
@@ -20,7 +21,7 @@ pub struct Sizes {
     /// What only an agent loads whose host stores its steps; no part of the sum.
     apart: Size,
     budget: [usize; 2],
-    /// Further modules: their files, their bytes after brotli, and their budgets.
+    /// Further modules, and the script with the engine inside: their files, their bytes after brotli, and their budgets.
     modules: Vec<(String, usize, usize)>,
     own_std: bool,
 }
@@ -40,7 +41,7 @@ impl Size {
 impl Built {
     /// Measures the files in the package and what a page loads of them.
     pub fn sizes(&self) -> Result<Sizes> {
-        let Budget { entry, app, first, everything, entries } = &self.manifest.budget;
+        let Budget { entry, app, first, everything, inline, entries } = &self.manifest.budget;
         let names: Vec<&String> = self.files.0.keys().collect();
         let inputs = (include_str!("sizes.mjs"), entry, app, &self.files.0);
         let made = self.cache.make("sizes", inputs, |made| {
@@ -72,9 +73,9 @@ impl Built {
         let Parts { first: begin, answer, rest } = self.manifest.package.parts.try_map(size_of)?;
         // A budget for an entry that is not there would never be exceeded.
         entries.keys().try_for_each(|name| size_of(name).map(drop))?;
-        let modules = self.manifest.modules.values();
-        let modules =
-            modules.map(|module| Ok((module.wasm.clone(), size_of(&module.wasm)?.2, module.budget)));
+        let modules = self.manifest.modules.values().map(|module| (module.wasm.clone(), module.budget));
+        let modules = modules.chain([(inline::ENTRY.to_owned(), *inline)]);
+        let modules = modules.map(|(name, budget)| Ok((name.clone(), size_of(&name)?.2, budget)));
         Ok(Sizes {
             modules: modules.collect::<Result<_>>()?,
             stages: [
