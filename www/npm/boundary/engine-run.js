@@ -4,7 +4,6 @@
 
 import { AgentError, kindOf, misuse, textOf } from "../shared.js";
 import { blocksOf } from "./bytes.js";
-import { MISSING } from "./gaps.js";
 import { rest } from "./rest.js";
 import { needStack } from "./stack.js";
 
@@ -84,13 +83,6 @@ export class EngineRun {
     else run.poller.poll();
   }
 
-  /** Whether parts of the engine are missing; then this is done later. @param {() => void} work */
-  #waits(work) {
-    const { gaps } = this.engine;
-    gaps?.hold(work);
-    return gaps !== undefined;
-  }
-
   /** Whether a text may come in: an allocation that fails would end every run of the instance. @param {string} text */
   #fits(text) {
     return text.length < LONG || this.engine.dead || this.engine.glue.has_room(text.length * 3);
@@ -105,10 +97,10 @@ export class EngineRun {
 
   /** @param {string} reason */
   abort(reason) {
-    if (this.engine.gaps) {
+    if (this.engine.hold(() => this.abort(reason))) {
       // The engine says what is cancelled; a request need not wait for that.
       for (const effect of this.slots.values()) effect.abort(this.run.abortion.effectReason());
-      return this.engine.gaps.hold(() => this.abort(reason));
+      return;
     }
     this.run.core.registration.posts++;
     this.#post((glue) => glue.run_abort(this.handle, reason), "soon");
@@ -174,7 +166,7 @@ export class EngineRun {
   /** @param {number} slot @param {unknown} answer @param {"now" | "soon"} when */
   resolve(slot, answer, when) {
     if (!this.slots.has(slot)) return;
-    if (this.engine.gaps?.isHeld) return this.engine.gaps.hold(() => this.resolve(slot, answer, when));
+    if (this.engine.isHeld) return void this.engine.hold(() => this.resolve(slot, answer, when));
     // Most tools return text.
     const isText = typeof answer === "string";
     const text = isText ? answer : (JSON.stringify(answer) ?? "null");
@@ -186,7 +178,7 @@ export class EngineRun {
 
   /** @param {number} slot @param {unknown} error @param {boolean} [isKey] whether it was thrown instead of a key */
   reject(slot, error, isKey) {
-    if (this.#waits(() => this.reject(slot, error, isKey))) return;
+    if (this.engine.hold(() => this.reject(slot, error, isKey))) return;
     if (!this.slots.delete(slot)) return;
     this.run.children?.end(slot);
     this.run.core.thrown.note(isKey ? this.shown(error, true) : error);
@@ -198,7 +190,7 @@ export class EngineRun {
    * @param {number} slot @param {unknown} error @param {Partial<ErrorInfo>} info its plain form
    */
   fail(slot, error, info) {
-    if (this.#waits(() => this.fail(slot, error, info))) return;
+    if (this.engine.hold(() => this.fail(slot, error, info))) return;
     if (!this.slots.delete(slot)) return;
     this.run.core.thrown.note(error);
     this.#post((glue) => glue.reject(this.handle, slot, JSON.stringify(info)));
@@ -280,29 +272,28 @@ export class EngineRun {
     const { run } = this;
     if (run.isOver || this.engine.dead) return;
     const again = () => this.feed(slot, chunks);
-    if (this.engine.gaps?.isHeld) return this.engine.gaps.hold(again);
+    if (this.engine.isHeld) return void this.engine.hold(again);
     // What ends an answer takes all parts; a piece of text that came in the same read need not wait for them.
-    const blocks = this.engine.gaps && chunks.flatMap(blocksOf);
-    if (blocks && blocks.length > 1) return blocks.forEach((block) => this.feed(slot, [block]));
+    const blocks = this.engine.isWhole ? [] : chunks.flatMap(blocksOf);
+    if (blocks.length > 1) return blocks.forEach((block) => this.feed(slot, [block]));
     let size = 0;
     try {
       size = this.engine.write(chunks);
     } catch (error) {
-      if (error === MISSING) return this.engine.gaps?.hold(again);
-      return this.engine.discard(error);
+      return this.engine.failed(error, again);
     }
     run.poller.poll(slot, size);
   }
 
   /** @param {number} slot @returns {undefined} */
   feedEnd(slot) {
-    if (this.#waits(() => this.feedEnd(slot))) return;
+    if (this.engine.hold(() => this.feedEnd(slot))) return;
     if (this.slots.delete(slot)) this.#post((glue) => glue.feed_end(this.handle, slot));
   }
 
   /** @param {number} slot @param {number} status @param {Record<string, string>} headers @param {Uint8Array} body */
   refuse(slot, status, headers, body) {
-    if (this.#waits(() => this.refuse(slot, status, headers, body))) return;
+    if (this.engine.hold(() => this.refuse(slot, status, headers, body))) return;
     if (!this.slots.delete(slot)) return;
     this.#post((glue) => glue.feed_refusal(this.handle, slot, status, JSON.stringify(headers), body, this.run.core.host.now()));
   }
@@ -334,7 +325,7 @@ const LONG = 1 << 16;
 const NO_ROOM = { code: "internal", message: "there is not enough memory in the engine", retryable: false };
 
 /** In place of an instance, before a run has one: it counts as dead. */
-const NO_ENGINE = /** @type {Engine} */ (/** @type {unknown} */ ({ dead: true, busy: false, tell() {} }));
+const NO_ENGINE = /** @type {Engine} */ (/** @type {unknown} */ ({ dead: true, busy: false, isWhole: true, isHeld: false, tell() {}, hold: () => false }));
 
 /** A timer that does not keep the process alive. @param {() => void} work @param {number} ms */
 function quietTimer(work, ms) {

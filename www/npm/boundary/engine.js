@@ -119,10 +119,78 @@ export class Engine {
     this.memory = bound.memory;
     this.control = bound.calls.control() >>> 2;
     this.calls = bound.calls;
-    /** What is missing, as long as parts are. */
+    /** What is missing, as long as parts are. Nobody else asks it. */
     this.gaps = parts.isWhole ? undefined : new Gaps(this, bound);
     this.glue = this.gaps?.calls ?? bound.calls;
   }
+
+  // ---- parts that are not there yet: a whole engine does everything at once, and waits for nothing
+
+  /** Whether all parts are there. */
+  get isWhole() {
+    return this.gaps === undefined;
+  }
+
+  /** Whether something waits for a part, and must come before everything else. */
+  get isHeld() {
+    return this.gaps?.isHeld === true;
+  }
+
+  /** Does something when more is there. Returns whether it does: a whole engine does not. @param {() => void} work */
+  hold(work) {
+    const { gaps } = this;
+    gaps?.hold(work);
+    return gaps !== undefined;
+  }
+
+  /** Does something that may need what is not there. Returns whether it could. @param {() => void} work */
+  tries(work) {
+    try {
+      work();
+      return true;
+    } catch (error) {
+      if (error !== MISSING) throw error;
+      return false;
+    }
+  }
+
+  /** A call failed: it is made again when more is there, or it is the end of the instance. @param {unknown} error @param {() => void} again */
+  failed(error, again) {
+    if (error === MISSING) this.hold(again);
+    else this.discard(error);
+  }
+
+  /** Begins to load what is not there. */
+  load() {
+    this.gaps?.load();
+  }
+
+  /** Waits until all parts are there. @returns {Promise<void>} */
+  async whole() {
+    await this.gaps?.whole();
+  }
+
+  /** Waits until another part is there. @returns {Promise<void>} */
+  async more() {
+    await this.gaps?.more();
+  }
+
+  /** Waits until nothing else waits, if anything does. @returns {Promise<void> | undefined} */
+  flows() {
+    return this.isHeld ? this.gaps?.flows() : undefined;
+  }
+
+  /** Something else belongs to what is loaded. @param {() => Promise<unknown>} load */
+  alsoNeeds(load) {
+    this.gaps?.alsoNeeds(load);
+  }
+
+  /** Refuses what only a whole engine may ask the host for. @returns {undefined} */
+  refuse() {
+    this.gaps?.refuse();
+  }
+
+  // ---- calls
 
   /**
    * Calls into the instance. What it refuses becomes an AgentError; whatever else comes out of it is the end of it.
@@ -142,12 +210,11 @@ export class Engine {
   /** The same, where nobody waits for an answer. @param {(glue: Engine["glue"]) => void} work */
   tell(work) {
     if (this.dead) return;
-    if (this.gaps?.isHeld) return this.gaps.hold(() => this.tell(work));
+    if (this.isHeld) return void this.hold(() => this.tell(work));
     try {
       work(this.glue);
     } catch (error) {
-      if (error === MISSING) return this.gaps?.hold(() => this.tell(work));
-      this.discard(error);
+      this.failed(error, () => this.tell(work));
     }
   }
 

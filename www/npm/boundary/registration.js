@@ -3,7 +3,6 @@
 // begins; commands wait until then. Whatever the engine refuses becomes an AgentError.
 
 import { Scope, shared } from "./engine.js";
-import { MISSING } from "./gaps.js";
 import { rest } from "./rest.js";
 import { needStack } from "./stack.js";
 import { complain, fromEngine, misuse } from "../shared.js";
@@ -67,16 +66,10 @@ export class Registration {
 
   /** @param {Engine} engine @returns {Engine | Promise<Engine>} */
   #registerIn(engine) {
-    const { gaps } = engine;
-    if (!gaps) return this.#register(engine);
+    if (engine.isWhole) return this.#register(engine);
     // What a checkpoint or a command says takes the whole engine.
-    if (this.state || this.waiting.length > 0 || gaps.isHeld) return gaps.whole().then(() => this.ready());
-    try {
-      return this.#register(engine);
-    } catch (error) {
-      if (error === MISSING) return gaps.more().then(() => this.ready());
-      throw error;
-    }
+    if (this.state || this.waiting.length > 0 || engine.isHeld) return engine.whole().then(() => this.ready());
+    return engine.tries(() => this.#register(engine)) ? engine : engine.more().then(() => this.ready());
   }
 
   /** @param {Engine} engine */
@@ -165,17 +158,17 @@ export class Registration {
   }
 
   /** What the engine calls. Holds only a weak reference, so that a forgotten agent can be collected. */
-  #host(/** @type {Engine} */ { gaps }) {
+  #host(/** @type {Engine} */ engine) {
     const ref = new WeakRef(this.core);
     // A run that is in a step holds its agent.
     const core = () => /** @type {Core} */ (ref.deref());
     return {
       wake: (/** @type {number} */ handle) => ref.deref()?.runs.byHandle.get(handle)?.poller.wake(),
       // While parts are missing, a step may be undone; what the host was asked cannot be.
-      rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => (core().registration.isWhole ? rest.callRule(core(), name, input) : gaps?.refuse()),
+      rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => (core().registration.isWhole ? rest.callRule(core(), name, input) : engine.refuse()),
       id: () => newId(ref.deref()),
       forget: (/** @type {number} */ version) => void ref.deref()?.settings.tools.forget(version),
-      validate: (/** @type {number} */ tools, /** @type {string} */ call) => (core().registration.isWhole ? rest.validate(core(), tools, call) : gaps?.refuse()),
+      validate: (/** @type {number} */ tools, /** @type {string} */ call) => (core().registration.isWhole ? rest.validate(core(), tools, call) : engine.refuse()),
       random: () => ref.deref()?.host.random() ?? 0,
     };
   }
@@ -208,7 +201,7 @@ export class Registration {
 
   /** Whether all parts of the engine are there. */
   get isWhole() {
-    return this.engine?.gaps === undefined;
+    return this.engine?.isWhole ?? true;
   }
 
   /** All parts are there: tells the engine what was asked meanwhile. A command that is refused ends the run. */

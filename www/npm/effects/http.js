@@ -56,7 +56,7 @@ async function pump(run, slot, effect, state) {
   }
   const response = send(request, state);
   // What reads the answer is loaded while the model thinks.
-  engineRun.engine.gaps?.load();
+  engineRun.engine.load();
   const intake = await response.then((answer) => openResponse(run, slot, answer, state, request));
   if (!intake) return;
   try {
@@ -154,7 +154,7 @@ async function drain(intake) {
     if (done) return true;
     if (!intake.take(value)) return false;
     // Nobody reads ahead while what came cannot be read yet: a server could fill the memory.
-    const { gaps } = intake.run.engineRun.engine;
-    if (gaps?.isHeld) await gaps.flows();
+    const flows = intake.run.engineRun.engine.flows();
+    if (flows) await flows;
   }
 }

@@ -42,7 +42,8 @@ async function readStream(run, slot, effect, signal) {
   const limit = setupOf(run.core.settings.models.known[effect.model]).limits?.answer ?? LONGEST_RESULT;
   for (;;) {
     // Nobody reads ahead while what came cannot be read yet.
-    if (engineRun.engine.gaps?.isHeld) await engineRun.engine.gaps.flows();
+    const flows = engineRun.engine.flows();
+    if (flows) await flows;
     const { done, value } = await iterator.next();
     if (signal.aborted) return;
     if (done) return engineRun.streamEnd(slot);

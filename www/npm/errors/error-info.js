@@ -14,6 +14,6 @@ export async function errorInfo(response) {
   const bytes = typeof given === "string" || given instanceof Uint8Array ? given : JSON.stringify(given);
   const { classify, headersOf } = await import("./thrown-info.js");
   const engine = await shared.ready();
-  await engine.gaps?.whole();
+  await engine.whole();
   return classify(engine, { status, headers: headersOf(headers), body: bytes }, Date.now());
 }

@@ -6,7 +6,7 @@
 import { emptyList } from "../v8.js";
 import * as KIND from "../boundary/protocol.js";
 import { rest } from "../boundary/rest.js";
-import { ENTRIES, isEarly } from "./entries.js";
+import { ENTRIES, isInFirst } from "./entries.js";
 
 /** @import { AgentEvent } from "../index.js" */
 /** @import { Engine } from "../boundary/engine.js" */
@@ -40,7 +40,7 @@ export class Batches {
     const { waiting } = this;
     this.waiting = undefined;
     const table = waiting ? undefined : engine.read();
-    if (waiting || table || engine.gaps) {
+    if (waiting || table || !engine.isWhole) {
       this.#deliverBatch(waiting ?? { table: table ?? [engine.kind, engine.number, engine.text.length], text: engine.text, i: 0, at: 0 }, engine);
       this.batch = undefined;
     } else this.#deliverEntry(engine.kind, engine.number, engine.text);
@@ -56,7 +56,7 @@ export class Batches {
       const number = /** @type {number} */ (table[i + 1]);
       const end = at + /** @type {number} */ (table[i + 2]);
       const piece = text.substring(at, end);
-      if (engine.gaps !== undefined && !isEarly(kind, piece)) {
+      if (!engine.isWhole && !isInFirst(kind, piece)) {
         this.waiting = batch;
         return;
       }

@@ -3,7 +3,6 @@
 // begins and ends the run, and writes its checkpoints.
 
 import { EngineRun } from "../boundary/engine-run.js";
-import { MISSING } from "../boundary/gaps.js";
 import { hasStack } from "../boundary/stack.js";
 import { EffectMemory } from "../effects/memory.js";
 import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
@@ -87,12 +86,11 @@ export class Driver {
       core.registration.scope.engine?.discardIfKilled();
       let ready = core.registration.ready();
       if (ready instanceof Promise) ready = await ready;
-      const { gaps } = ready;
-      const isEarly = gaps !== undefined && !this.steps && (await this.#beginsEarly(ready, promptJson));
-      if (!isEarly) {
+      const hasBegun = !ready.isWhole && !this.steps && (await this.#beginsInPart(ready, promptJson));
+      if (!hasBegun) {
         const loading = core.settings.load();
-        if (gaps || loading) {
-          await Promise.all([gaps?.whole(), loading]);
+        if (!ready.isWhole || loading) {
+          await Promise.all([ready.whole(), loading]);
           ready = await core.registration.ready();
         }
         engineRun.begin(ready, promptJson);
@@ -104,7 +102,7 @@ export class Driver {
       if (abortion.text !== undefined) engineRun.abortAtStart(abortion.text);
       this.poller.poll();
       // The request is on its way; what checks the calls of the answer can come after it.
-      if (isEarly) gaps?.alsoNeeds(async () => core.settings.load());
+      if (hasBegun) ready.alsoNeeds(async () => core.settings.load());
     } catch (error) {
       this.#fail(fromEngine(error));
     }
@@ -114,15 +112,10 @@ export class Driver {
    * Begins in an engine of which parts are missing, as soon as what is there is enough.
    * @param {Engine} engine @param {string | undefined} promptJson
    */
-  async #beginsEarly(engine, promptJson) {
-    while (engine.gaps && !this.origin.restored && promptJson !== undefined && !this.abortion.isAsked) {
-      try {
-        this.engineRun.begin(engine, promptJson);
-        return true;
-      } catch (error) {
-        if (error !== MISSING) throw error;
-        await engine.gaps?.more();
-      }
+  async #beginsInPart(engine, promptJson) {
+    while (!engine.isWhole && !this.origin.restored && promptJson !== undefined && !this.abortion.isAsked) {
+      if (engine.tries(() => this.engineRun.begin(engine, promptJson))) return true;
+      await engine.more();
     }
     return false;
   }
@@ -263,7 +256,7 @@ export class Driver {
   checkpoint() {
     const { core, engineRun, origin, runId } = this;
     const { runs } = core;
-    if (engineRun.handle === 0 || engineRun.engine.gaps) {
+    if (engineRun.handle === 0 || !engineRun.engine.isWhole) {
       const begin = origin.restored || this.isOver ? {} : { prompts: origin.prompts, ...(this.options && { options: believableOptions(JSON.parse(this.options), core) }) };
       return core.envelope({ ...core.unregisteredState(), ...begin }, origin.restored?.run && runId, core.history.messages.slice(0, origin.length));
     }

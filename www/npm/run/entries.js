@@ -82,7 +82,7 @@ export const ENTRIES = {
  * there a checkpoint may say that the run has not begun. Of the effects it is those that effects.js has itself.
  * @param {number} kind @param {string} piece
  */
-export const isEarly = (kind, piece) => kind in ENTRIES && (kind !== KIND.EFFECT || JSON.parse(piece).kind in EFFECTS);
+export const isInFirst = (kind, piece) => kind in ENTRIES && (kind !== KIND.EFFECT || JSON.parse(piece).kind in EFFECTS);
 
 /**
  * A message is the same object in its events and in the history: whoever changes it would change what the agent has said.

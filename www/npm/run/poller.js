@@ -1,8 +1,6 @@
 // @ts-check
 // Lets the engine work, and delivers what it reports, until the run waits for an answer.
 
-import { MISSING } from "../boundary/gaps.js";
-
 /** @import { Driver } from "./driver.js" */
 
 /** How many microtasks a finished tool gets to report back through a few layers of promises. */
@@ -43,7 +41,7 @@ export class Poller {
     const { run } = this;
     const { engine } = run.engineRun;
     // Before a run has begun, it has one that counts as dead.
-    if (run.isOver || engine.dead || engine.gaps?.isHeld) return;
+    if (run.isOver || engine.dead || engine.isHeld) return;
     // Called from a rule: the engine is in the middle of a step, of this run or another.
     if (engine.busy) return queueMicrotask(() => (engine.discardIfKilled(), this.poll()));
     this.isDelivering = true;
@@ -58,7 +56,7 @@ export class Poller {
         }
         run.batches.deliver(engine);
         // Not before all parts of the engine are there.
-        if (run.batches.waiting !== undefined) return engine.gaps?.hold(() => this.poll());
+        if (run.batches.waiting !== undefined) return void engine.hold(() => this.poll());
       } while (this.hasMore && !run.isOver);
     } finally {
       this.isDelivering = false;
@@ -94,8 +92,7 @@ export class Poller {
     try {
       return engineRun.poll(slot, size);
     } catch (error) {
-      if (error === MISSING) engine.gaps?.hold(() => this.poll(slot, size));
-      else engine.discard(error);
+      engine.failed(error, () => this.poll(slot, size));
       return 0;
     } finally {
       engine.busy = false;

@@ -51,7 +51,7 @@ export class RunSteps {
     const { run, loose, attempt } = this;
     const { poller, engineRun } = run;
     if (run.isOver) return false;
-    if (engineRun.handle === 0 || poller.isWaiting || poller.isDelivering || engineRun.engine.gaps) return true;
+    if (engineRun.handle === 0 || poller.isWaiting || poller.isDelivering || !engineRun.engine.isWhole) return true;
     if (attempt?.isEntered) return true;
     for (const [slot, name] of loose) {
       const child = this.journal.active.get(`${name}/`);

@@ -29,7 +29,7 @@ export const claimsHere = () => indexedDBStore()[CLAIMS];
 
 /** Gets ready what takes longest when a tab becomes the owner: the engine, and the place where the agent is kept. @param {Claims} claims @param {string} id */
 export async function warmUp(claims, id) {
-  const engine = async () => (await getEngine()).gaps?.whole();
+  const engine = async () => (await getEngine()).whole();
   await Promise.all([claims.open(id), engine()]);
 }
 
