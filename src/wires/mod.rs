@@ -33,6 +33,9 @@ pub struct HttpRequest {
     /// The body refers to images or files by their addresses. A host that sends it to a server that does not fetch them
     /// may put in their contents.
     pub has_links: bool,
+    /// What was left out of the tools because this server refuses it, a sentence per tool: for a log. Said once, with the first
+    /// request that has these tools.
+    pub warnings: Vec<String>,
 }
 
 /// The address of a server, and how it differs from others.

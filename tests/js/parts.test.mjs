@@ -117,6 +117,38 @@ for (const [name, , make] of WIRES) {
   });
 }
 
+/** Schemas as libraries write them for tools: zod, TypeBox, MCP servers. @type {any[]} */
+const ORDINARY = [
+  { type: "object", properties: {} },
+  { type: "object", properties: { city: { type: "string", description: "A city", minLength: 1, maxLength: 80, pattern: "^[A-Za-z -]+$" } }, required: ["city"], additionalProperties: false },
+  { $schema: "https://json-schema.org/draft/2020-12/schema", type: "object", properties: { unit: { enum: ["c", "f"] }, days: { type: "integer", minimum: 1, exclusiveMaximum: 15, default: 3 }, at: { type: "string", format: "date-time" } } },
+  { type: "object", properties: { note: { anyOf: [{ type: "string" }, { type: "null" }] }, tags: { type: "array", items: { type: "string" }, maxItems: 9 }, size: { type: ["number", "null"] } } },
+  { type: "object", properties: { to: { $ref: "#/$defs/place" } }, $defs: { place: { type: "object", properties: { lat: { type: "number" }, lon: { type: "number" }, near: { $ref: "#/$defs/place" } } } } },
+  { type: "object", properties: { edits: { type: "array", items: { type: "object", properties: { path: { type: "string" }, lines: { type: "array", items: { type: "integer" } } } } }, extra: { type: "object", additionalProperties: { type: "string" } } } },
+];
+for (const [name, , make] of WIRES) {
+  test(`${name}: ordinary tools do not wait for what mends schemas; one that must be mended does`, async () => {
+    /** Whether the request leaves before the rest of the engine is there. @param {any[]} schemas */
+    const leaves = async (schemas) => {
+      const { requests, answer, open, fetch, agent, end, asked } = page();
+      // What a schema has that is less common is judged by what comes with the part that reads answers.
+      answer.resolve();
+      const tools = schemas.map((parameters, i) => ({ name: `tool_${i}`, description: "Does it", parameters, execute: () => "done" }));
+      const run = agent({ model: make("m", { apiKey: "not-a-real-key", fetch }), retry: { maxAttempts: 1 }, tools }).prompt("Hello");
+      await quiet();
+      const left = requests.length === 1;
+      open();
+      await asked(1);
+      await end("");
+      await run.result;
+      assert.equal(requests.length, 1);
+      return left;
+    };
+    assert.equal(await leaves(ORDINARY), true);
+    assert.equal(await leaves([...ORDINARY, { oneOf: ORDINARY.slice(0, 2) }]), false);
+  });
+}
+
 test("what is needed next is asked for when what comes before it begins to arrive, and once", async () => {
   /** @type {Map<string, (() => void) | undefined>} */
   const asked = new Map();

@@ -106,6 +106,30 @@ for (const [wire, [make, whole, header]] of Object.entries(WIRES)) {
   });
 }
 
+for (const [wire, [make, whole]] of Object.entries(WIRES)) {
+  test(`${wire}: a part of a schema that is left out is named once, and the arguments are checked by the whole`, async (t) => {
+    /** @type {string[]} */
+    const warned = [];
+    t.mock.method(console, "warn", (/** @type {string} */ text) => void warned.push(text));
+    /** @type {any[]} */
+    const sent = [];
+    const fetch = async (/** @type {any} */ _, /** @type {any} */ { body }) => (sent.push(new TextDecoder().decode(body)), answer(whole));
+    const odd = { type: "object", properties: { word: { type: "string", pattern: "^(?!no).*$" } } };
+    const tools = [["fine", { type: "object" }], [`odd_${wire}`, odd]].map(([name, parameters]) => ({ name, description: "", parameters, execute: () => "" }));
+    const agent = new Agent({ model: make("m", { apiKey: KEY, fetch }), tools });
+    for (const prompt of ["one", "two"]) assert.equal((await agent.prompt(prompt)).stopReason, "completed");
+    // The warnings are loaded with the first.
+    for (let i = 0; i < 100 && warned.length === 0; i++) await new Promise((done) => setTimeout(done, 5));
+    assert.equal(sent.length, 2);
+    assert.ok(sent.every((body) => body.includes(`odd_${wire}`) && !body.includes("pattern")));
+    assert.equal(warned.length, 1, warned.join("\n"));
+    assert.match(warned[0], new RegExp(`\\bodd_${wire}\\b.* without a \`pattern\`.*checked by the whole schema`));
+    // Another agent with the same tool says nothing more.
+    await new Agent({ model: make("m", { apiKey: KEY, fetch }), tools }).prompt("three");
+    assert.equal(warned.length, 1);
+  });
+}
+
 test("an answer without end is given up at its limits, which are options, and is not asked for again", async () => {
   const call = (/** @type {number} */ index, /** @type {string} */ text) => sse({ choices: [{ index: 0, delta: { tool_calls: [{ index, id: `c${index}`, function: { name: "t", arguments: text } }] } }] });
   /** @type {[any, () => string, RegExp][]} */

@@ -169,6 +169,7 @@ mod tests {
             headers: vec![("x-token".to_owned(), token.to_owned())],
             body: Vec::new(),
             has_links: false,
+            warnings: Vec::new(),
         };
         let last = LastSecrets::default();
         let key: Rc<str> = "no-real-key-1".into();

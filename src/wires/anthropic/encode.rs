@@ -73,6 +73,7 @@ impl AnthropicEncoder {
             headers: headers(("x-api-key", ""), own, &self.options.headers, request),
             body: self.body(request).into_bytes(),
             has_links: self.history.has_links(),
+            warnings: self.tools.take_warnings(),
         }
     }
 

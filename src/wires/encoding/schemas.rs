@@ -1,7 +1,7 @@
 //! Schemas of tools in a form that each provider takes. One schema that is refused would end every request. What a
 //! schema loses here is checked when the call comes.
 
-use crate::data::json::{Map, Value};
+use crate::data::json::{Map, ToJson, Value};
 use crate::data::text::{Put, contains, has_any};
 
 use super::ids::{fitting_id, is_plain};
@@ -15,7 +15,13 @@ pub(crate) struct SchemaRules {
     pub(crate) types_beside_unions: bool,
     /// Descriptions of tools that are longer than 1,024 characters.
     pub(crate) long_descriptions: bool,
+    /// Objects and lists inside each other, if there are more than [`MAX_LEVELS`].
+    pub(crate) deep: bool,
 }
+
+/// How many objects and lists inside each other Gemini takes in a schema. Its documentation names no number; this is the one
+/// of public reports (Portkey-AI/gateway#1616, 2026-04-20; google-gemini/gemini-cli#5923, 2025-08-10).
+const MAX_LEVELS: usize = 4;
 
 impl SchemaRules {
     /// Returns the rules of a server, by its name.
@@ -24,6 +30,7 @@ impl SchemaRules {
             odd_names: matches!(server, "anthropic" | "gemini"),
             types_beside_unions: server == "moonshot",
             long_descriptions: matches!(server, "openai" | "azure"),
+            deep: server == "gemini",
         }
     }
 }
@@ -40,7 +47,52 @@ const PATTERNS: &str = r"(?=|(?!|(?<|(?i|(?s|(?m|(?x|\p{|\P{|\u{|\k<|\1|\2|\3|\A
 pub(crate) fn is_fit(schema: &Value, rules: SchemaRules) -> bool {
     let is_plain_root =
         ROOT.iter().all(|key| schema.get(key).is_none()) && !schema.get("type").is_some_and(is_list);
-    is_plain_root && is_fit_inside(schema, rules)
+    is_plain_root
+        && is_fit_inside(schema, rules)
+        && has_sound_references(schema, schema)
+        && !(rules.deep && is_deeper(schema, MAX_LEVELS))
+}
+
+/// Whether all references lead to a place in the schema. A provider follows no others, and refuses the whole request.
+fn has_sound_references(schema: &Value, whole: &Value) -> bool {
+    match schema {
+        Value::Array(items) => items.iter().all(|item| has_sound_references(item, whole)),
+        Value::Object(map) => {
+            !is_lost(schema, whole) && map.iter().all(|(_, value)| has_sound_references(value, whole))
+        }
+        _ => true,
+    }
+}
+
+/// Whether a schema refers to a place that is not there.
+fn is_lost(schema: &Value, whole: &Value) -> bool {
+    let leads = |path: &str| path == "#" || path.contains(['~', '%']) || at_path(whole, path).is_some();
+    schema.text_at("$ref").is_some_and(|path| !leads(path))
+}
+
+/// Whether there are more objects and lists inside each other.
+fn is_deeper(schema: &Value, levels: usize) -> bool {
+    let Some(map) = schema.as_object() else { return false };
+    let inside = if is_level(map) { levels.checked_sub(1) } else { Some(levels) };
+    let Some(inside) = inside else { return true };
+    map.iter().any(|(key, value)| match value {
+        Value::Object(members) if is_map_of_schemas(key) => {
+            members.iter().any(|(_, member)| is_deeper(member, inside))
+        }
+        Value::Array(options) => options.iter().any(|option| is_deeper(option, inside)),
+        Value::Object(_) => is_deeper(value, inside),
+        _ => false,
+    })
+}
+
+fn is_level(schema: &Map) -> bool {
+    ["properties", "items", "additionalProperties"]
+        .iter()
+        .any(|key| schema.get(key).and_then(Value::as_object).is_some_and(|inside| inside.len() > 0))
+}
+
+fn is_map_of_schemas(key: &str) -> bool {
+    matches!(key, "properties" | "$defs" | "definitions")
 }
 
 fn is_list(value: &Value) -> bool {
@@ -88,12 +140,55 @@ fn is_refused_pattern(pattern: &str) -> bool {
     has_any(pattern, PATTERNS)
 }
 
-/// Returns a schema as providers take it.
+/// Returns a schema as providers take it, and names what it lost.
 #[cold]
 #[inline(never)]
-pub(crate) fn fitted(schema: &Value, rules: SchemaRules) -> Value {
-    let root = folded(schema, schema, 0);
-    mended(&Value::Object(root), rules)
+pub(crate) fn fitted(schema: &Value, rules: SchemaRules) -> (Value, Vec<&'static str>) {
+    let root = Value::Object(folded(schema, schema, 0));
+    let mut lost = Vec::new();
+    let mut fitted = mended(&root, &mut Mending { rules, whole: &root, lost: &mut lost });
+    if rules.deep && is_deeper(&fitted, MAX_LEVELS) {
+        lost.push("what is nested deeper than 4 levels");
+        fitted = shallow(&fitted, MAX_LEVELS);
+    }
+    lost.sort_unstable();
+    lost.dedup();
+    (fitted, lost)
+}
+
+/// Returns a schema with what is too deep as a text in the description of what contains it.
+fn shallow(schema: &Value, levels: usize) -> Value {
+    let Value::Object(map) = schema else { return schema.clone() };
+    let inside = if is_level(map) { levels.checked_sub(1) } else { Some(levels) };
+    let mut taken = Map::new();
+    let Some(inside) = inside else {
+        if let Some(kind) = map.get("type") {
+            taken.insert("type", kind.clone());
+        }
+        if schema.text_at("type") == Some("array") {
+            taken.insert("items", Value::Object(Map::new()));
+        }
+        let text = ["It fits this JSON Schema: ", &schema.to_json()].concat();
+        taken.insert("description", Value::String(text));
+        return Value::Object(taken);
+    };
+    for (key, value) in map.iter() {
+        let value = match value {
+            Value::Object(members) if is_map_of_schemas(key) => {
+                let mut all = Map::new();
+                for (name, member) in members.iter() {
+                    all.insert(name, shallow(member, inside));
+                }
+                Value::Object(all)
+            }
+            Value::Array(options) => {
+                Value::Array(options.iter().map(|option| shallow(option, inside)).collect())
+            }
+            value => shallow(value, inside),
+        };
+        taken.insert(key, value);
+    }
+    Value::Object(taken)
 }
 
 /// How deep references and unions at the root are followed.
@@ -240,10 +335,18 @@ fn either(one: &Value, other: &Value) -> Value {
     Value::Object(union)
 }
 
+/// What a schema is mended by, and what it lost so far.
+struct Mending<'s> {
+    rules: SchemaRules,
+    whole: &'s Value,
+    lost: &'s mut Vec<&'static str>,
+}
+
 /// Returns a schema without what is refused inside it.
-fn mended(schema: &Value, rules: SchemaRules) -> Value {
+fn mended(schema: &Value, by: &mut Mending<'_>) -> Value {
+    let rules = by.rules;
     let map = match schema {
-        Value::Array(items) => return Value::Array(items.iter().map(|item| mended(item, rules)).collect()),
+        Value::Array(items) => return Value::Array(items.iter().map(|item| mended(item, by)).collect()),
         Value::Object(map) => map,
         other => return other.clone(),
     };
@@ -253,11 +356,18 @@ fn mended(schema: &Value, rules: SchemaRules) -> Value {
             "patternProperties" => {
                 let first = value.as_object().and_then(|patterns| patterns.iter().next());
                 if let (Some((_, member)), None) = (first, map.get("additionalProperties")) {
-                    taken.insert("additionalProperties", mended(member, rules));
+                    taken.insert("additionalProperties", mended(member, by));
                 }
                 continue;
             }
-            "pattern" if value.as_str().is_some_and(is_refused_pattern) => continue,
+            "pattern" if value.as_str().is_some_and(is_refused_pattern) => {
+                by.lost.push("a `pattern`");
+                continue;
+            }
+            "$ref" if is_lost(schema, by.whole) => {
+                by.lost.push("a `$ref` to what is not in it");
+                continue;
+            }
             // The form of draft 4: the limit itself is excluded.
             "exclusiveMinimum" | "exclusiveMaximum" if value.as_bool().is_some() => {
                 let limit = if key == "exclusiveMinimum" { "minimum" } else { "maximum" };
@@ -268,16 +378,16 @@ fn mended(schema: &Value, rules: SchemaRules) -> Value {
             }
             "required" if value.as_bool().is_some() => continue,
             "enum" if value.as_array().is_some_and(<[Value]>::is_empty) => continue,
-            "items" if is_list(value) => any_of(value.as_array().unwrap_or_default(), rules),
+            "items" if is_list(value) => any_of(value.as_array().unwrap_or_default(), by),
             "properties" => match value.as_object() {
-                Some(members) => renamed(members, rules),
+                Some(members) => renamed(members, by),
                 None => continue,
             },
             "required" if rules.odd_names => {
                 Value::Array(value.as_array().unwrap_or_default().iter().map(wire_name_of).collect())
             }
             "enum" | "const" | "default" | "example" | "examples" | "required" => value.clone(),
-            _ => mended(value, rules),
+            _ => mended(value, by),
         };
         taken.insert(key, value);
     }
@@ -291,10 +401,10 @@ fn mended(schema: &Value, rules: SchemaRules) -> Value {
 }
 
 /// Returns a schema for what fits any of a list.
-fn any_of(options: &[Value], rules: SchemaRules) -> Value {
+fn any_of(options: &[Value], by: &mut Mending<'_>) -> Value {
     let mut all: Vec<Value> = Vec::new();
     for option in options {
-        let option = mended(option, rules);
+        let option = mended(option, by);
         if !all.contains(&option) {
             all.push(option);
         }
@@ -323,11 +433,11 @@ fn move_type(schema: &mut Map) {
     }
 }
 
-fn renamed(members: &Map, rules: SchemaRules) -> Value {
+fn renamed(members: &Map, by: &mut Mending<'_>) -> Value {
     let mut all = Map::new();
     for (name, member) in members.iter() {
-        let name = if rules.odd_names { wire_name(name) } else { name.to_owned() };
-        all.insert(name, mended(member, rules));
+        let name = if by.rules.odd_names { wire_name(name) } else { name.to_owned() };
+        all.insert(name, mended(member, by));
     }
     Value::Object(all)
 }

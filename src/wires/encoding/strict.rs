@@ -14,7 +14,44 @@ const KNOWN: &str = "\
 /// unusual keyword.
 pub(crate) fn is_strict(schema: &Value) -> bool {
     let is_object = schema.text_at("type") == Some("object");
-    is_object && schema.get("anyOf").is_none() && fits(schema)
+    is_object && schema.get("anyOf").is_none() && fits(schema) && Size::default().takes(schema, 0)
+}
+
+/// The size of a strict schema. OpenAI's page of structured outputs has the limits: 10 objects inside each other, 5,000
+/// properties, 1,000 words of enumerations, 120,000 characters in all names and words, and 15,000 in an enumeration of more
+/// than 250 words. A schema beyond them is refused if it is marked, and taken if it is not.
+#[derive(Default)]
+struct Size {
+    properties: usize,
+    words: usize,
+    characters: usize,
+}
+
+impl Size {
+    /// Adds a schema. Returns whether all of it is within the limits.
+    fn takes(&mut self, schema: &Value, depth: usize) -> bool {
+        let members = schema.get("properties").and_then(Value::as_object);
+        let depth = depth + usize::from(members.is_some());
+        let words = schema.list_at("enum");
+        let letters =
+            words.iter().chain(schema.get("const")).map(|word| word.as_str().map_or(0, str::len)).sum();
+        self.words += words.len();
+        self.characters = self.characters.saturating_add(letters);
+        let mut is_within = depth <= 10 && (words.len() <= 250 || letters <= 15_000);
+        for (name, member) in
+            members.into_iter().chain(schema.get("$defs").and_then(Value::as_object)).flat_map(Map::iter)
+        {
+            self.properties += 1;
+            self.characters = self.characters.saturating_add(name.len());
+            is_within = is_within && self.takes(member, depth);
+        }
+        let mut others = schema.list_at("anyOf").iter().chain(schema.get("items"));
+        is_within
+            && others.all(|other| self.takes(other, depth))
+            && self.properties <= 5_000
+            && self.words <= 1_000
+            && self.characters <= 120_000
+    }
 }
 
 /// The strict form of a schema for the answer: as it is, or with its objects closed. `None` if it has none.
@@ -122,6 +159,40 @@ mod tests {
             None
         );
         assert_eq!(closed(r#"{"type":"object"}"#), None);
+    }
+
+    #[test]
+    fn a_schema_beyond_the_limits_is_not_strict() {
+        let of = |members: &str, required: &str| {
+            [
+                r#"{"type":"object","properties":{"#,
+                members,
+                r#"},"required":["#,
+                required,
+                r#"],"additionalProperties":false}"#,
+            ]
+            .concat()
+        };
+        let deep = |levels: usize| {
+            (1..levels).fold(of("", ""), |inner, _| of(&[r#""a":"#, &inner].concat(), r#""a""#))
+        };
+        assert!(strict(&deep(10)) && !strict(&deep(11)));
+        let list =
+            |count: usize, each: &dyn Fn(usize) -> String| (0..count).map(each).collect::<Vec<_>>().join(",");
+        let wide = |count: usize| {
+            of(
+                &list(count, &|i| format!(r#""p{i}":{{"type":"string"}}"#)),
+                &list(count, &|i| format!(r#""p{i}""#)),
+            )
+        };
+        assert!(strict(&wide(5_000)) && !strict(&wide(5_001)));
+        let words = |count: usize, length: usize| {
+            let word = |i: usize| format!("\"{i:0>length$}\"");
+            of(&[r#""a":{"type":"string","enum":["#, &list(count, &word), "]}"].concat(), r#""a""#)
+        };
+        assert!(strict(&words(1_000, 9)) && !strict(&words(1_001, 9)));
+        assert!(strict(&words(250, 400)) && !strict(&words(251, 400)));
+        assert!(!strict(&words(200, 700)), "140,000 characters");
     }
 
     #[test]

@@ -11,7 +11,10 @@ use super::schemas::{SchemaRules, add_description, fitted, is_fit, split_descrip
 
 /// The tools of a run as JSON for request bodies, written once.
 #[derive(Debug, Default)]
-pub(crate) struct EncodedTools(Option<(Rc<[ToolSchema]>, String)>);
+pub(crate) struct EncodedTools {
+    written: Option<(Rc<[ToolSchema]>, String)>,
+    warnings: Vec<String>,
+}
 
 /// How a wire writes tools.
 pub(crate) struct ToolForm {
@@ -31,21 +34,38 @@ impl EncodedTools {
         form: &ToolForm,
         (strict, server): (Strict, &str),
     ) -> &str {
-        if self.0.as_ref().is_some_and(|(known, _)| !Rc::ptr_eq(known, tools)) {
-            self.0 = None;
+        if self.written.as_ref().is_some_and(|(known, _)| !Rc::ptr_eq(known, tools)) {
+            self.written = None;
         }
-        &self.0.get_or_insert_with(|| (tools.clone(), written(tools, form, strict, server))).1
+        let warnings = &mut self.warnings;
+        let write = || (tools.clone(), written(tools, form, strict, server, warnings));
+        &self.written.get_or_insert_with(write).1
+    }
+
+    /// Returns what the tools lost since it was asked last.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
     }
 }
 
-fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict, server: &str) -> String {
+fn written(
+    tools: &[ToolSchema],
+    form: &ToolForm,
+    strict: Strict,
+    server: &str,
+    warnings: &mut Vec<String>,
+) -> String {
     let rules = SchemaRules::of(server);
     let mut list = String::new();
     for tool in tools {
         let [no, yes] = form.strict;
         let mut schema = tool.parameters.to_value();
         if !is_fit(&schema, rules) {
-            schema = fitted(&schema, rules);
+            let (fitted, lost) = fitted(&schema, rules);
+            if !lost.is_empty() {
+                warnings.push(warning(&tool.name, server, &lost));
+            }
+            schema = fitted;
         }
         let mark = if strict.marks(&schema) { yes } else { no };
         complete(&mut schema);
@@ -60,6 +80,13 @@ fn written(tools: &[ToolSchema], form: &ToolForm, strict: Strict, server: &str) 
     let mut text = String::with_capacity(list.len() + form.list.len());
     fill(form.list, &[without_comma(&list)], &mut text);
     text
+}
+
+#[cold]
+#[inline(never)]
+fn warning(tool: &str, server: &str, lost: &[&str]) -> String {
+    let parts = ["the schema of the tool `", tool, "` is sent to ", server, " without ", &lost.join(" and ")];
+    [&parts.concat(), ", which this server refuses; the arguments are checked by the whole schema"].concat()
 }
 
 /// Adds the members that providers require: Anthropic requires `type`, OpenAI `properties` too.

@@ -57,6 +57,7 @@ impl GeminiEncoder {
             headers: headers(key, &[], &self.headers, request),
             body: self.body(request).into_bytes(),
             has_links: self.history.has_links(),
+            warnings: self.tools.take_warnings(),
         }
     }
 

@@ -54,6 +54,7 @@ impl ChatEncoder {
             headers: headers(openai_key(self.provider), &[], &self.headers, request),
             body: self.body(request).into_bytes(),
             has_links: self.history.has_links(),
+            warnings: self.tools.take_warnings(),
         }
     }
 

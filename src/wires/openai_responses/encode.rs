@@ -50,6 +50,7 @@ impl ResponsesEncoder {
             headers: headers(openai_key(self.provider), &[], &self.headers, request),
             body: self.body(request).into_bytes(),
             has_links: self.history.has_links(),
+            warnings: self.tools.take_warnings(),
         }
     }
 

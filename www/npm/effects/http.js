@@ -12,19 +12,19 @@ import { quietly } from "./slot.js";
 /** @import { Driver } from "../run/driver.js" */
 /** @import { Slot } from "./slot.js" */
 /**
- * `hasLinks`: the body refers to images or files by their addresses.
- * @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number, hasLinks?: boolean }} HttpEffect
+ * `hasLinks`: the body refers to images or files by their addresses. `warnings`: what its tools lost.
+ * @typedef {{ kind: "http", url: string, headers: Record<string, string>, model: number, hasLinks?: boolean, warnings?: string[] }} HttpEffect
  */
 
 /** Servers that answer nobody without a key; it may be in the address. */
 const KEYED = /^https:\/\/(api\.(openai|anthropic|groq|mistral|deepseek|x|together)\.(com|ai|xyz)|openrouter\.ai|generativelanguage\.googleapis\.com)\/(?!.*[?&]key=)/;
 
 /**
- * What warns of a key that everybody can read. It is loaded once, with the first such request: an import of what is there
+ * The warnings about requests. They are loaded once, with the first request that deserves one: an import of what is there
  * already takes hosts longer than all else that is done here for a request. Where it cannot be loaded, the request goes on.
- * @type {Promise<typeof import("./plain-http.js")> | undefined}
+ * @type {Promise<typeof import("./warnings.js")> | undefined}
  */
-let plainHttp;
+let warners;
 
 /** @param {Driver} run @param {number} slot @param {HttpEffect} effect @param {Slot} state */
 export function fetchAnswer(run, slot, effect, state) {
@@ -54,6 +54,8 @@ async function pump(run, slot, effect, state) {
     const { putInFiles } = await import("./links.js");
     await putInFiles(request, setupOf(run.core.settings.models.known[effect.model]), run.core, state.signal, AgentError);
   }
+  const { warnings } = effect;
+  if (warnings) warn(({ warnOnce }) => warnOnce(warnings));
   const response = send(request, state);
   // What reads the answer is loaded while the model thinks.
   engineRun.engine.load();
@@ -87,8 +89,13 @@ function send(request, state) {
   if (request.fetch === globalThis.fetch && KEYED.test(url) && !Object.keys(headers).some((name) => /^(authorization|api-key|x-[\w-]*key|cf-aig-authorization)$/i.test(name))) {
     throw new AgentError({ code: "auth", message: `there is no key for ${new URL(url).host}; give the model an \`apiKey\`, or the agent \`getApiKey\``, retryable: false, phase: "model" });
   }
-  if (PLAIN.test(url)) (plainHttp ??= import("./plain-http.js")).then(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers), () => (plainHttp = undefined));
+  if (PLAIN.test(url)) warn(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));
   return request.send(state);
+}
+
+/** @param {(warnings: typeof import("./warnings.js")) => void} about */
+function warn(about) {
+  (warners ??= import("./warnings.js")).then(about, () => (warners = undefined));
 }
 
 /**

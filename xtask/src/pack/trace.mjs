@@ -40,6 +40,14 @@ const search = tool({
   },
   execute: () => ({}),
 });
+const exact = tool({
+  name: "exact", description: "Fits the strict form.",
+  parameters: {
+    type: "object", additionalProperties: false, required: ["city", "note", "days"], $defs: { day: { type: "string" } },
+    properties: { city: { type: "string", pattern: "^[a-z]+$" }, note: { anyOf: [{ type: "string", enum: ["a"] }, { const: "b", type: "string" }] }, days: { type: "array", items: { $ref: "#/$defs/day" } } },
+  },
+  execute: () => "",
+});
 const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, total: 2 };
 const history = (provider) => [
   { role: "user", content: [{ type: "text", text: "é \"quoted\"" }, image] },
@@ -61,7 +69,7 @@ const AGENTS = [
 /** Others: what only these take comes with what reads answers, and their requests leave when that is there. */
 const OTHER_AGENTS = [
   (provider) => ({ messages: history(provider), tools: [weather], streamOptions: { temperature: 0.5, maxTokens: 100, reasoning: "low", toolChoice: "auto" } }),
-  () => ({ systemPrompt: "", tools: [search], streamOptions: { topP: 1, toolChoice: { toolName: "search" }, parallelToolCalls: false, reasoning: "high", cache: "auto", stop: ["."], body: { seed: 1.5, list: [true, null, -3, 1e21] } } }),
+  () => ({ systemPrompt: "", tools: [search, exact], streamOptions: { topP: 1, toolChoice: { toolName: "search" }, parallelToolCalls: false, reasoning: "high", cache: "auto", stop: ["."], body: { seed: 1.5, list: [true, null, -3, 1e21] } } }),
   () => ({ timeouts: { totalMs: 60_000, firstChunkMs: 10_000 }, retry: { maxAttempts: 3 }, maxTurns: 5 }),
 ];
 const INPUTS = [["One.", "Two."], "x".repeat(5000), "What is the weather in Oslo? é\n"];

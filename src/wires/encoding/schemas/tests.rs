@@ -6,7 +6,7 @@ fn sent(schema: &str, server: &str) -> String {
     if is_fit(&schema, rules) {
         return "as it is".to_owned();
     }
-    let fitted = fitted(&schema, rules);
+    let (fitted, _) = fitted(&schema, rules);
     assert!(is_fit(&fitted, rules), "{}", fitted.to_json());
     fitted.to_json()
 }
@@ -105,4 +105,63 @@ fn the_rest_of_a_long_description_goes_into_the_schema() {
     let mut schema = Value::parse("{}").unwrap();
     add_description(&mut schema, rest);
     assert!(schema.text_at("description").unwrap().ends_with("word word"));
+}
+
+fn lost(schema: &str, server: &str) -> Vec<&'static str> {
+    fitted(&Value::parse(schema).unwrap(), SchemaRules::of(server)).1
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_is_left_out() {
+    let of = |path: &str| {
+        let member = [r#"{"$ref":""#, path, r#"","description":"d"}"#].concat();
+        [r#"{"type":"object","properties":{"a":"#, &member, r#"},"$defs":{"b":{"type":"string"}}}"#].concat()
+    };
+    for path in ["#/$defs/missing", "https://example.com/schema.json", "other.json#/a", ""] {
+        let sent = sent(&of(path), "openai");
+        assert!(sent.contains(r#""a":{"description":"d"}"#), "{sent}");
+        assert_eq!(lost(&of(path), "openai"), ["a `$ref` to what is not in it"]);
+    }
+    for path in ["#", "#/$defs/b", "#/$defs/a~1b"] {
+        assert_eq!(sent(&of(path), "openai"), "as it is");
+    }
+    // A property may have that name.
+    assert_eq!(sent(r#"{"type":"object","properties":{"$ref":{"type":"string"}}}"#, "openai"), "as it is");
+}
+
+#[test]
+fn what_is_too_deep_for_gemini_becomes_a_text() {
+    // A list is a level, and so is an object.
+    let inside = |levels: usize| {
+        (1..levels).fold(
+            r#"{"type":"object","properties":{"x":{"type":"string"}}}"#.to_owned(),
+            |inner, level| match level % 2 {
+                0 => [r#"{"type":"object","properties":{"x":"#, &inner, "}}"].concat(),
+                _ => [r#"{"type":"array","items":"#, &inner, "}"].concat(),
+            },
+        )
+    };
+    let tool = |levels: usize| [r#"{"type":"object","properties":{"x":"#, &inside(levels), "}}"].concat();
+    assert_eq!(sent(&tool(3), "gemini"), "as it is");
+    for levels in 4..12 {
+        let sent = sent(&tool(levels), "gemini");
+        assert!(sent.contains(r#""description":"It fits this JSON Schema: {\"type\":"#), "{sent}");
+        assert_eq!(lost(&tool(levels), "gemini"), ["what is nested deeper than 4 levels"]);
+        assert_eq!(self::sent(&tool(levels), "openai"), "as it is");
+    }
+    // Empty objects and lists of anything contain nothing.
+    assert_eq!(
+        sent(&tool(3).replace(r#"{"type":"string"}"#, r#"{"type":"object","properties":{}}"#), "gemini"),
+        "as it is"
+    );
+}
+
+#[test]
+fn what_a_schema_lost_is_named_once() {
+    let two = r#"{"type":"object","properties":{"a":{"type":"string","pattern":"(?=x)"},"b":{"type":"string","pattern":"(?!x)"}}}"#;
+    assert_eq!(lost(two, "openai"), ["a `pattern`"]);
+    // Nothing is lost by another form of the same.
+    assert!(
+        lost(r#"{"type":"object","properties":{"a":{"type":"array"}},"required":true}"#, "openai").is_empty()
+    );
 }

@@ -92,6 +92,9 @@ impl StreamFn for FetchModel {
         if http.has_links {
             object.field("hasLinks", &true);
         }
+        if !http.warnings.is_empty() {
+            object.field("warnings", &http.warnings);
+        }
         if bridge::is_gated() {
             request.api_key = None;
             // Whoever stores what a call answered may also make it elsewhere.

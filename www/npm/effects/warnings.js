@@ -1,9 +1,19 @@
 // @ts-check
-// A key that crosses the network for everybody on the way to read. Loaded with the first request over http:// that
-// leaves the machine.
+// Warnings about a request. Loaded with the first request that deserves one.
 
-/** The origins of which the console was told. @type {Set<string>} */
+/** Origins and sentences that the console has shown. @type {Set<string>} */
 const told = new Set();
+/** How many of them are remembered: schemas may come from strangers. */
+const MOST = 1_000;
+
+/** Shows each sentence once. @param {string[]} sentences */
+export function warnOnce(sentences) {
+  for (const sentence of sentences) {
+    if (told.has(sentence) || told.size >= MOST) continue;
+    told.add(sentence);
+    console.warn(`turnwheel: ${sentence}`);
+  }
+}
 
 const SECRET = /auth|key|token|secret|cookie|password|credential|^sig$|^code$/i;
 
