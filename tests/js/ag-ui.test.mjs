@@ -419,8 +419,9 @@ test("fromAGUI: what is no input is refused; yes is only yes; files must come wi
   misused(() => input({ tools: [{}] }), /tools\[0\] has no name/);
   misused(() => input({ messages: [{ role: "user", content: [{ type: "image", source: { type: "url", value: "http://x" } }] }] }), /must come with its data/);
   const decided = (/** @type {any} */ entry, /** @type {any} */ options) => fromAGUI({ threadId: "t", runId: "r", messages: [], resume: [{ interruptId: "q", ...entry }] }, options).decisions["q"];
-  assert.equal(decided({ status: "resolved", payload: { approved: true } }), "approve");
-  assert.equal(decided({ status: "resolved", payload: true }), "approve");
+  // An object, which can carry the mark of a client's answer.
+  assert.deepEqual(decided({ status: "resolved", payload: { approved: true } }), { action: "approve" });
+  assert.deepEqual(decided({ status: "resolved", payload: true }), { action: "approve" });
   assert.deepEqual(decided({ status: "resolved", payload: { approved: true, arguments: { n: 1 } } }, { answers: ["tool", "arguments"] }), { action: "approve", arguments: { n: 1 } });
   for (const no of [{ status: "cancelled", payload: { approved: true } }, { status: "resolved" }, { status: "resolved", payload: { approved: "true" } }, { status: "resolved", payload: "yes" }, {}]) {
     assert.deepEqual(decided(no), { action: "reject" });

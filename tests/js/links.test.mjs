@@ -171,3 +171,19 @@ test("a checkpoint keeps the address", async () => {
   const saved = JSON.stringify(agent.checkpoint());
   assert.deepEqual(Agent.restore(saved, { model: openai("m", { apiKey: "k" }) }).messages[0], agent.messages[0]);
 });
+
+test("no redirect leads from a public address to a name of this machine or a private network", async (t) => {
+  for (const inside of ["https://vault.internal/secret", "https://metadata/", "https://printer.local/", "https://localhost.localdomain/", "https://10.0.0.1/", "https://localhost/", "https://[fd00::1]/"]) {
+    /** @type {string[]} */
+    const fetched = [];
+    const mock = t.mock.method(globalThis, "fetch", async (/** @type {any} */ url) => {
+      fetched.push(String(url));
+      return fetched.length === 1 ? new Response(null, { status: 302, headers: { location: "https://b.example/y" } }) : fetched.length === 2 ? new Response(null, { status: 302, headers: { location: inside } }) : new Response("secret");
+    });
+    const { sent, agent } = await bodies(ollama, []);
+    const { error } = await agent.prompt([{ type: "file", mimeType: "text/plain", url: "https://a.example/x" }]);
+    assert.match(String(error?.message), /redirects to .*private network|redirects to .*not encrypted/);
+    assert.deepEqual([fetched, sent], [["https://a.example/x", "https://b.example/y"], []]);
+    mock.mock.restore();
+  }
+});

@@ -106,12 +106,25 @@ class Reader {
   }
 }
 
-/** Tells whether a character is one of those that a source stands for. ASCII is remembered. @param {string} source */
+/** Of how many characters beyond ASCII a source remembers whether it stands for them. */
+const MOST_KNOWN = 4_096;
+
+/** Tells whether a character is one of those that a source stands for. What was asked is remembered. @param {string} source */
 function charTest(source) {
   const own = new RegExp(`^(?:${source})$`, "u");
   /** @type {(boolean | undefined)[]} */
   const known = [];
-  return (/** @type {number} */ code) => (code < 128 ? (known[code] ??= own.test(String.fromCharCode(code))) : own.test(String.fromCodePoint(code)));
+  /** @type {Map<number, boolean>} */
+  const others = new Map();
+  return (/** @type {number} */ code) => {
+    if (code < 128) return (known[code] ??= own.test(String.fromCharCode(code)));
+    const found = others.get(code);
+    if (found !== undefined) return found;
+    const isOne = own.test(String.fromCodePoint(code));
+    if (others.size >= MOST_KNOWN) others.clear();
+    others.set(code, isOne);
+    return isOne;
+  };
 }
 
 /**

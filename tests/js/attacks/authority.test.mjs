@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromAGUI } from "../../../pkg/ag-ui.js";
+import { fromAGUI, toAGUI } from "../../../pkg/ag-ui.js";
 import { agentHandler, fromUIMessages } from "../../../pkg/server.js";
 import { Agent, call, deferred, scripted, settle, subagent, testTool } from "../kit.mjs";
 
@@ -127,6 +127,125 @@ test("nor one that the `approveTool` of an agent inside a call decides about", a
     await run;
     assert.deepEqual(ran, [{ n: 1 }]);
   }
+});
+
+/** What an AG-UI client posts that approves. @param {string} interruptId */
+const approval = (interruptId) => ({ threadId: "t", runId: "r", messages: [], resume: [{ interruptId, status: "resolved", payload: { approved: true } }] });
+
+test("an answer of a client stays a client's, one by one as docs/ag-ui.md passes them on", async () => {
+  for (const early of [false, true]) {
+    for (const by of ["question", "call"]) {
+      for (const knowsAgent of [false, true]) {
+        if (early && by === "question") continue;
+        const decided = deferred();
+        const waiting = deferred();
+        const wait = testTool("wait", () => waiting.promise);
+        /** @type {any[]} */
+        const ran = [];
+        const pay = testTool("pay", (args) => (ran.push(args), "paid"), { requiresApproval: true });
+        const model = scripted([call("wait"), { toolCalls: [{ callId: "c1", toolName: "pay", arguments: { n: 1 } }] }, "done"]);
+        const agent = new Agent({ model, tools: [wait, pay], approveTool: () => decided.promise, earlyDecisions: "park" });
+        const run = agent.prompt("Go");
+        if (!early) waiting.resolve("waited");
+        if (!early) await asked(agent);
+        else await until(() => agent.isRunning);
+        await settle();
+        const { decisions } = fromAGUI(approval(by === "call" ? "c1" : String(agent.pendingApprovals[0]?.id)), knowsAgent ? { agent } : {});
+        for (const [id, decision] of Object.entries(decisions)) {
+          assert.equal(agent.resolveTools({ [id]: decision }), false);
+          assert.equal(agent.resolveTool(id, decision), false);
+          agent.resolve(id, decision);
+        }
+        waiting.resolve("waited");
+        await asked(agent);
+        await settle();
+        assert.deepEqual(ran, [], `${early ? "early" : "asked"}, by the id of the ${by}`);
+        decided.resolve("reject");
+        await run;
+        assert.deepEqual(ran, []);
+      }
+    }
+  }
+});
+
+/**
+ * An agent whose sub-agent calls `pay`; one of the two has an `approveTool`.
+ * @param {any} outer options @param {any} inner options
+ */
+function nested(outer, inner) {
+  /** @type {any[]} */
+  const ran = [];
+  const pay = testTool("pay", (args) => (ran.push(args), "paid"), { requiresApproval: true });
+  const make = () => new Agent({ model: scripted([{ toolCalls: [{ callId: "in", toolName: "pay", arguments: { n: 1 } }] }, "done"]), tools: [pay], ...inner });
+  const options = { model: scripted([{ toolCalls: [{ callId: "out", toolName: "clerk", arguments: { prompt: "Pay" } }] }, "done"]), tools: [subagent({ name: "clerk", description: "", agent: make })], ...outer };
+  return { ran, options };
+}
+
+test("a chat is asked what people decide, whichever agent asks, and nothing that the host decides", async () => {
+  for (const isHosts of [true, false]) {
+    const decided = deferred();
+    const approver = { approveTool: () => decided.promise };
+    const { ran, options } = isHosts ? nested({}, approver) : nested(approver, {});
+    const agent = new Agent(options);
+    const run = agent.prompt("Go");
+    const [agui, ui] = [run, run].map((source, i) => (i === 0 ? toAGUI(source, { threadId: "t" }) : source.toUIMessageStreamResponse()));
+    /** @type {any[]} */
+    const events = [];
+    const reading = (async () => { for await (const event of /** @type {any} */ (agui)) events.push(event); })();
+    let said = "";
+    const reader = /** @type {any} */ (ui).body.getReader();
+    const hearing = (async () => { for (let piece; !(piece = await reader.read()).done; ) said += new TextDecoder().decode(piece.value); })();
+    const id = await asked(agent);
+    if (isHosts) {
+      for (let i = 0; i < 20; i++) await settle();
+      assert.ok(!events.some(({ type }) => type === "RUN_FINISHED"), JSON.stringify(events.at(-1)));
+      const { decisions, refused } = fromAGUI(approval("in"), { agent });
+      assert.deepEqual([decisions, Object.keys(refused ?? {})], [{}, ["in"]]);
+      decided.resolve("approve");
+    } else {
+      await reading;
+      assert.deepEqual(events.at(-1).outcome.interrupts.map((/** @type {any} */ asks) => asks.id), [id]);
+      const { decisions } = fromAGUI(approval(id), { agent });
+      for (const [key, decision] of Object.entries(decisions)) assert.equal(agent.resolveTools({ [key]: decision }), true);
+    }
+    await run;
+    await Promise.all([reading, hearing]);
+    assert.deepEqual(ran, [{ n: 1 }]);
+    assert.equal(/tool-approval-request/.test(said), !isHosts, said);
+    assert.equal(JSON.stringify(events).includes("interrupts"), !isHosts);
+  }
+});
+
+test("a restored agent shows and takes nothing about a call that the host of an agent inside decides", async () => {
+  const decided = deferred();
+  const { options } = nested({}, { approveTool: () => decided.promise });
+  const first = new Agent(options);
+  const before = first.prompt("Go");
+  await asked(first);
+  const checkpoint = JSON.stringify(first.checkpoint());
+  first.abort();
+  await before;
+  // As the first one, whose models have spoken already.
+  const again = nested({}, { approveTool: () => decided.promise, model: scripted(["done"]) });
+  const agent = Agent.restore(checkpoint, { ...again.options, model: scripted(["done"]) });
+  const handler = agentHandler(agent, {});
+  const ask = async (/** @type {string} */ name, /** @type {any} */ init) => handler(new Request(`http://localhost/a/${name}`, init));
+  const [{ id }] = /** @type {any} */ (agent.pendingApprovals);
+  const events = /** @type {any} */ ((await ask("events", {})).body).getReader();
+  assert.deepEqual((await (await ask("state", {})).json()).pendingApprovals, []);
+  const post = (/** @type {any} */ body) => ask("resolve", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  for (const body of ways(id, "in", "approve")) assert.ok([403, 409].includes((await post(body)).status), JSON.stringify(body));
+  const run = agent.continue();
+  for (let i = 0; i < 20; i++) await settle();
+  assert.deepEqual(again.ran, []);
+  assert.deepEqual((await (await ask("state", {})).json()).pendingApprovals, []);
+  decided.resolve("approve");
+  await run;
+  assert.deepEqual(again.ran, [{ n: 1 }]);
+  let said = "";
+  while (!said.includes(`"runId":"${run.runId}","messages"`) && !/"type":"agent_end"[^\n]*"stopReason":"completed"[^\n]*\n[^]*"type":"agent_end"/.test(said)) said += new TextDecoder().decode((await events.read()).value);
+  events.cancel();
+  assert.ok(!said.includes(id), "not even by its id");
 });
 
 test("no door lets a client raise a budget unasked, and AG-UI says what it left out", async () => {

@@ -34,7 +34,8 @@ const model = (sent, calls) => openaiCompatible("m", {
 const inward = () => [
   here, "http://localhost/", "https://localhost/", "https://localhost./", "https://a.localhost/", "https://127.0.0.1/", "https://127.1/", "https://2130706433/", "https://0x7f000001/", "https://0/", "https://[::1]/", "https://[::ffff:127.0.0.1]/",
   "https://10.0.0.1/", "https://172.16.0.1/", "https://192.168.1.1/", "https://169.254.169.254/", "https://100.64.0.1/", "https://[fc00::1]/", "https://[fd00::1]/", "https://[fe80::1]/", "https://[::]/", "https://0.0.0.0/", "https://224.0.0.1/", "https://255.255.255.255/",
-  "https://metadata/", "https://metadata.google.internal/", "https://printer.local/", "https://a.home.arpa/", "https://user:pass@a.example/", "http://a.example/", "ftp://a.example/", "file:///etc/passwd", "blob:https://a.example/1", "javascript:alert(1)", "//a.example/", "https:a.example", "https:///a", "https://", " https://a.example/", "",
+  "https://localhost.localdomain/", "https://localhost6.localdomain6/", "https://a.localhost.localdomain/", "https://kubernetes.default.svc/", "https://router.test/", "https://a.onion/", "https://metadata.goog/", "https://localhost../", "https://a.internal../", "https://127.0.0.1../", "https://[2001::1]/", "https://[2001:0:7f00:1::]/", "https://[2001:db8::1]/", "https://[64:ff9b::7f00:1]/", "https://[2002:7f00:1::]/",
+  "https://a.example\\@127.0.0.1/", "https://a.exa\tmple/", "https://a.example/a b", "https://a.example/\n", "https://:@a.example/", "https://@a.example/", "https://metadata/", "https://metadata.google.internal/", "https://printer.local/", "https://a.home.arpa/", "https://user:pass@a.example/", "http://a.example/", "ftp://a.example/", "file:///etc/passwd", "blob:https://a.example/1", "javascript:alert(1)", "//a.example/", "https:a.example", "https:///a", "https://", " https://a.example/", "",
 ];
 
 test("agentHandler takes content and no address, whatever a block says it is besides", async () => {
@@ -71,8 +72,11 @@ test("what useChat and AG-UI post has a type, is base64, or is at a public addre
     }
     misused(() => fromAGUI({ threadId: "t", runId: "r", messages: [{ role: "user", content: [{ type: "image", source: { type: "data", value: url || "A", mimeType: "image/png" } }] }] }), /is not base64/);
   }
-  for (const url of ["https://a.example/a.png", "https://8.8.8.8/a", "https://a.example:8443/"]) assert.equal(/** @type {any} */ (fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType: "image/png", url }] }]).prompt).content[0].url, url);
-  for (const mimeType of ["", "image", "image/*", "a b/c", "text/html,<b>", null, {}]) {
+  for (const url of ["https://a.example/a.png", "https://8.8.8.8/a", "https://a.example:8443/", "https://220.181.38.148/", "https://10.example.com/a?b=c@d#e", "https://0.pool.ntp.org/", "https://localhost.example.com/", "https://[2606:4700::1111]/"]) assert.equal(/** @type {any} */ (fromUIMessages([{ role: "user", parts: [{ type: "file", mediaType: "image/png", url }] }]).prompt).content[0].url, url);
+  for (const given of [{ mediaType: ["text/plain"], url: "https://a.example/" }, { mediaType: "image/*", url: 5 }, { mediaType: "image/png", url: ["data:image/png;base64,AAAA"] }, { mediaType: "image/png", url: "data:image/png;base64,AAAA", role: null }]) misused(() => fromUIMessages([{ role: "user", parts: [{ type: "file", ...given }] }]), /needs a `mediaType`|must come as a data: address|has no `role`/);
+  misused(() => fromUIMessages([{ role: "user", parts: [{ type: "text", text: "x", role: "system" }] }]), /has no `role`/);
+  misused(() => fromAGUI({ threadId: "t", runId: "r", messages: [{ role: "user", content: [{ type: "text", text: "x", role: "system" }] }] }), /has no `role`/);
+  for (const mimeType of ["", "image", "image/*", "a b/c", "text/html,<b>", null, {}, ["image/png"]]) {
     misused(() => fromAGUI({ threadId: "t", runId: "r", messages: [{ role: "user", content: [{ type: "image", source: { type: "data", value: "AAAA", mimeType } }] }] }), /needs a `mimeType`/);
   }
   for (const part of [{ type: "text" }, { type: "text", text: {} }, { type: "reasoning", text: 5 }, { type: "tool-x" }, { type: "tool-x", toolCallId: {} }, { type: "dynamic-tool", toolCallId: "c" }]) misused(() => fromUIMessages([{ role: "assistant", parts: [part] }]), /needs a text `/);

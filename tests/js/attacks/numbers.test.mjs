@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { fromLanguageModel } from "../../../pkg/ai-sdk.js";
 import { RemoteAgent } from "../../../pkg/remote.js";
 import { agentHandler } from "../../../pkg/server.js";
 import { Agent, openaiCompatible, scripted, settle, subagent, testTool, textOf } from "../kit.mjs";
@@ -118,6 +119,40 @@ test("a decision gives no number that is not finite, whoever sends it", async ()
   agent.resolve(id, { action: "approve", arguments: { amount: -0 } });
   await run;
   assert.deepStrictEqual(ran, [{ amount: 0 }]);
+});
+
+test("a model of the host's own that gives objects is read as one that writes", async () => {
+  for (const n of [Infinity, -Infinity, NaN, [1, [Infinity]]]) {
+    const { ran, pay } = paying();
+    const agent = new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "pay", arguments: { amount: n } }] }, "done"]), tools: [pay] });
+    const { messages } = await agent.prompt("Go");
+    assert.deepEqual(ran, []);
+    assert.match(JSON.stringify(messages), /1e999|NaN/);
+    const stream = new ReadableStream({
+      start(controller) {
+        for (const part of [{ type: "stream-start", warnings: [] }, { type: "tool-call", toolCallId: "c", toolName: "pay", input: { amount: n } }, { type: "finish", finishReason: "tool-calls", usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } }]) controller.enqueue(part);
+        controller.close();
+      },
+    });
+    const model = fromLanguageModel(/** @type {any} */ ({ specificationVersion: "v2", provider: "x", modelId: "m", supportedUrls: {}, doGenerate: async () => ({}), doStream: async () => ({ stream }) }));
+    await new Agent({ model, tools: [pay], maxTurns: 1 }).prompt("Go");
+    assert.deepEqual(ran, []);
+  }
+});
+
+test("the answer to a tool's question has no such number", async () => {
+  const told = /** @type {any[]} */ ([]);
+  const asks = { name: "asks", description: "", parameters: { type: "object" }, execute: async (/** @type {any} */ _, /** @type {any} */ context) => (told.push(await context.ask({ message: "How much?", schema: { type: "object", properties: { n: { type: "number" } } } })), "asked") };
+  const agent = new Agent({ model: scripted([{ toolCalls: [{ callId: "c", toolName: "asks", arguments: {} }] }, "done"]), tools: [asks] });
+  const run = agent.prompt("Go");
+  await until(agent, () => agent.pendingQuestions.length > 0);
+  const id = String(agent.pendingQuestions[0]?.id);
+  for (const n of [Infinity, -Infinity, NaN]) assert.throws(() => agent.resolve(id, { action: "accept", content: { n } }), /content.* is (-?Infinity|NaN)/);
+  const response = await agentHandler(agent, {})(new Request("http://localhost/a/resolve", { method: "POST", headers: { "content-type": "application/json" }, body: `{"question":${JSON.stringify(id)},"decision":{"action":"accept","content":{"n":1e400}}}` }));
+  assert.equal(response.status, 400);
+  agent.resolve(id, { action: "accept", content: { n: 5 } });
+  await run;
+  assert.deepEqual(told, [{ action: "accept", content: { n: 5 } }]);
 });
 
 test("a policy gives none either: the call does not run with null", async () => {

@@ -14,7 +14,7 @@ import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { jsonSchemaValidator, mcpTools } from "../../../pkg/mcp.js";
 import { dice } from "../dice.mjs";
-import { Agent, call, readRun, scripted, testTool, textOf, tool } from "../kit.mjs";
+import { Agent, call, readRun, scripted, testTool, textOf, tool, misused } from "../kit.mjs";
 
 /** Patterns, a text without a match, and one with a match. @type {[string, string, string][]} */
 const CATASTROPHES = [
@@ -267,4 +267,16 @@ test("an MCP server's evil output schema costs no time, and one that cannot be c
   assert.equal(result.text, "done");
   assert.equal(jsonSchemaValidator.getValidator(OBJECT("^(a+)+$"))({ text: "aa" }).valid, true);
   await tools.dispose();
+});
+
+test("sets of Unicode are counted over the schema: the host's engine takes long to compile each", () => {
+  const make = (/** @type {any} */ properties) => new Agent({ model: scripted([]), tools: [{ name: "t", description: "", parameters: { type: "object", properties }, execute: () => "" }] });
+  const text = (/** @type {string} */ pattern) => ({ type: "string", pattern });
+  for (const properties of [
+    { a: text(`^[${"\\p{L}".repeat(251)}]`) }, { a: text(`[${"\\P{L}".repeat(9_990)}]+x?`) }, { a: text(`^${"[\\p{L}]".repeat(7_000)}`) },
+    { a: text(`(?:${Array.from({ length: 300 }, (_, i) => `[\\p{L}${String.fromCodePoint(0x4e00 + i)}]`).join("|")})x`) },
+    Object.fromEntries(Array.from({ length: 26 }, (_, i) => [`p${i}`, text(`^[${"\\p{L}".repeat(10)}]{${i + 1}}$`)])),
+    { a: { type: "object", patternProperties: { [`^[${"\\p{L}".repeat(251)}]`]: {} } } },
+  ]) misused(() => make(properties), /tool `t`.*name \d+ sets such as `\\p\{L\}`; the limit is 250/s);
+  make(Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`p${i}`, text(`^[${"\\p{L}".repeat(10)}]{${i + 1}}$`)])));
 });

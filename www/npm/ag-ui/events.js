@@ -15,7 +15,7 @@ import { Lane } from "./lane.js";
  * @property {string} runId of the response: each one is a run for the client
  * @property {string | undefined} protocolVersion that of the client, if it has said so
  * @property {ReadonlySet<string>} frontendTools the tools that the client runs
- * @property {boolean} asksPeople whether the client answers questions
+ * @property {(id: string) => boolean} isForPeople whether a question about a call is one for a person
  * @property {{ [key: string]: JsonValue }} state that of the session at the beginning of the run
  * @property {boolean} showsState whether the client is told of it from the beginning
  * @property {(error: ErrorInfo) => string} onError
@@ -104,9 +104,9 @@ export class AGUIEvents {
 
   /** @param {Asked} question */
   #ask({ id, kind = "tool", callId, toolName, path, message, schema, budget }) {
-    const { asksPeople, frontendTools } = this.options;
+    const { isForPeople, frontendTools } = this.options;
     // Whether a call may run may be the host's to decide; the other questions are always somebody's.
-    if (kind !== "tool" || asksPeople || frontendTools.has(toolName ?? "")) this.#lane(path, true)?.pending.set(id, { kind, callId, toolName, message, schema, budget });
+    if (kind !== "tool" || isForPeople(id) || frontendTools.has(toolName ?? "")) this.#lane(path, true)?.pending.set(id, { kind, callId, toolName, message, schema, budget });
     return [];
   }
 

@@ -89,9 +89,10 @@ function readResume(resume, agent, allowed) {
   resume.forEach((entry, i) => {
     const [answer] = answerOf(entry);
     const [id, given] = answer ?? decisionOf(entry, i);
-    const question = agent?.pendingApprovals.find((asked) => asked.id === id);
+    // `agent.resolveTools` takes the ids of calls too.
+    const asked = agent?.pendingApprovals.filter((question) => question.id === id || question.callId === id) ?? [];
     try {
-      if (agent && question && !isForPeople(agent, question)) throw new NotAllowed("the host decides about this call; clients are not asked");
+      if (agent && !asked.every((question) => isForPeople(agent, question))) throw new NotAllowed("the host decides about this call; clients are not asked");
       (answer ? answers : decisions).push([id, readAnswer(given, allowed)]);
     } catch (error) {
       if (!(error instanceof NotAllowed)) throw error;
@@ -144,13 +145,14 @@ function userMessage({ content }) {
 
 /** @param {any} part @returns {UserMessage["content"]} */
 function userBlock(part) {
-  const { type, text, source, mimeType, data, filename, metadata } = part ?? {};
+  const { type, text, source, mimeType, data, filename, metadata, role } = part ?? {};
+  if (role !== undefined) throw misuse("a part of a message has no `role`");
   if (type === "text") return [{ type: "text", text: wordOf(text) }];
   // Before 1.0 everything but texts was `binary`, with its members in the part itself.
   const given = type === "binary" ? { type: data === undefined ? "url" : "data", value: data, mimeType } : (source ?? {});
   if (given.type !== "data" || typeof given.value !== "string") throw misuse(`a part of kind \`${wordOf(type)}\` must come with its data in base64; files elsewhere are not fetched`);
   const { mimeType: kind = "application/octet-stream" } = given;
-  if (!MIME_TYPE.test(kind)) throw misuse(`a part of kind \`${wordOf(type)}\` needs a \`mimeType\` such as image/png, got ${typeof kind === "string" ? JSON.stringify(kind.slice(0, 60)) : kindOf(kind)}`);
+  if (typeof kind !== "string" || !MIME_TYPE.test(kind)) throw misuse(`a part of kind \`${wordOf(type)}\` needs a \`mimeType\` such as image/png, got ${typeof kind === "string" ? JSON.stringify(kind.slice(0, 60)) : kindOf(kind)}`);
   if (!isBase64(given.value)) throw misuse(`the data of a part of kind \`${wordOf(type)}\` is not base64`);
   const name = filename ?? metadata?.filename;
   if (kind.startsWith("image/")) return [{ type: "image", mimeType: kind, data: given.value }];

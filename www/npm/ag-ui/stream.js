@@ -89,7 +89,7 @@ class Segment {
       runId: runId ?? (this.number === 0 ? source.runId : `${source.runId}.${this.number + 1}`),
       protocolVersion: input?.protocolVersion,
       frontendTools: new Set(input?.tools?.map(({ name }) => name)),
-      asksPeople: source.asksPeople,
+      isForPeople: (id) => source.isForPeople(id),
       state: state ?? track.state,
       showsState: state !== undefined || Object.keys(track.state).length > 0,
       onError: onError ?? (({ message }) => message),

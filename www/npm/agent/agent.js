@@ -90,7 +90,7 @@ export class Agent {
   /** @param {{ [callId: string]: ToolDecision }} decisions */
   resolveTools(decisions) {
     if (typeof decisions !== "object" || decisions === null || Symbol.iterator in decisions) throw misuse(`the decisions must be an object, got ${kindOf(decisions)}`);
-    return this.#decide(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)]), false, isFromClient(decisions));
+    return this.#decide(Object.entries(decisions).map(([id, decision]) => [id, toDecision(decision, id)]), false, [decisions, ...Object.values(decisions)].some(isFromClient));
   }
 
   /** Whether a question waits for a person, and not for a function of the host. @param {Pick<Question, "kind" | "path">} question */

@@ -7,12 +7,13 @@ import { fromCheckpoint, withChildren } from "../checkpoint/read.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
-import { complain, hostWithDefaults, jsonOf, misuse, others, PendingApprovals, Subscribers, toMessage } from "../shared.js";
+import { complain, hostWithDefaults, jsonOf, misuse, others, Subscribers, toMessage } from "../shared.js";
 import { checkBudget, checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
 import { INSIDE } from "../tools/subagent.js";
 import { History } from "./history.js";
+import { Questions } from "./questions.js";
 import { Receipts } from "./receipts.js";
 import { Runs } from "./runs.js";
 import { Session } from "./session.js";
@@ -42,7 +43,7 @@ export class Core {
     this.settings = new Settings(options, once);
     this.session = new Session(options);
     this.subscribers = new Subscribers((error, runId) => this.#report(error, runId));
-    this.approvals = new PendingApprovals();
+    this.approvals = new Questions((question) => this.isForPeople(question));
     this.receipts = new Receipts();
     this.runs = new Runs();
     this.thrown = new Thrown();
@@ -211,7 +212,10 @@ export class Core {
   isForPeople({ kind = "tool", path = [] }) {
     if (kind !== "tool") return true;
     const [callId, ...rest] = path;
-    return callId === undefined ? !this.options.approveTool : (this.runs.current?.children?.isForPeople(callId, { kind, path: rest }) ?? true);
+    if (callId === undefined) return !this.options.approveTool;
+    const { current, restored } = this.runs;
+    // An agent that is not there yet has left in its checkpoint who decides.
+    return current?.children?.isForPeople(callId, { kind, path: rest }) ?? !hostDecides(current?.waitingChildren ?? restored?.children, path);
   }
 
   clearQueues() {
@@ -342,7 +346,8 @@ export class Core {
   envelope(state, runId, messages = this.history.messages) {
     const { session } = this;
     const { appended = [], ...own } = state;
-    return toCheckpoint({ sessionId: (session.id ??= this.host.id()), usage: session.usage, ...own }, runId, [...messages, ...appended], this.registration.otherFields, this.written);
+    const decides = this.options.approveTool && { hostDecides: true };
+    return toCheckpoint({ sessionId: (session.id ??= this.host.id()), usage: session.usage, ...own, ...decides }, runId, [...messages, ...appended], this.registration.otherFields, this.written);
   }
 
   /** The agent as it stands, to be continued elsewhere. @param {Written} [written] */
@@ -362,6 +367,12 @@ export class Core {
     const { runId, options, children } = this.runs.restored ?? {};
     return this.envelope({ ...state, ...(options && { options }), ...(children && { children }) }, runId);
   }
+}
+
+/** Whether the host decides about the calls of an agent inside these calls. @param {any} children the checkpoints of agents, by their calls @param {readonly string[]} path @returns {boolean} */
+function hostDecides(children, [callId = "", ...rest]) {
+  const stored = Object.hasOwn(children ?? {}, callId) ? children[callId].metadata?.turnwheel : undefined;
+  return rest.length === 0 ? stored?.hostDecides === true : hostDecides(stored?.children, rest);
 }
 
 /** @param {object | undefined} options of a run @returns {Inside | undefined} */

@@ -14,7 +14,9 @@ export class Recording {
   /** @param {any} agent @param {AgentRun<any>} run @param {ChatTransportOptions} options @param {string | null} id */
   constructor(agent, run, { messageMetadata, onError, toolOutput }, id) {
     this.run = run;
-    this.options = { messageMetadata, onError, toolOutput, asksPeople: /** @type {any} */ (run).asksPeople };
+    // Of an agent elsewhere the server shows no others.
+    const isForPeople = (/** @type {string} */ id) => /** @type {any} */ (run).isForPeople?.(id) ?? true;
+    this.options = { messageMetadata, onError, toolOutput, isForPeople };
     /** @type {AgentEvent[]} */
     this.events = [];
     this.isOver = false;

@@ -3,6 +3,7 @@
 
 import { errorInfo } from "../core.js";
 import { kindOf } from "../shared.js";
+import { argumentsText } from "../messages/arguments-text.js";
 import { endOf, usageOf, usageSoFar } from "./finish.js";
 import { endIn, isHarmless, refusalIn, unreadOf } from "./unread.js";
 
@@ -199,7 +200,7 @@ export class AnswerReader {
     else if (!call.hasDelta) {
       const value = parsed(input);
       call.isText ||= typeof value === "string";
-      const delta = call.isText ? JSON.stringify({ input: value }) : typeof input === "string" ? input : JSON.stringify(input ?? {});
+      const delta = call.isText ? JSON.stringify({ input: value }) : typeof input === "string" ? input : argumentsText(input ?? {});
       // No arguments are an empty object anyway.
       if (!/^\s*(\{\s*\})?\s*$/.test(delta)) yield { type: "tool_call_delta", contentIndex, delta };
     }

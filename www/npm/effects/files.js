@@ -2,7 +2,7 @@
 // Fetches an image or a file for a request: over https alone, or from this machine if that is what its address says; with
 // a limit, without cookies or a referrer, and with a look at every redirect.
 
-import { isLocal, isPrivate } from "../host/address.js";
+import { isInward, isLocal, isPrivate } from "../host/address.js";
 
 /** @import { AgentError } from "../shared.js" */
 /**
@@ -54,8 +54,8 @@ class FileRequest {
     const via = to === address ? "" : ` redirects to ${to.origin}, which`;
     const isHere = isLocal(to);
     if (to.protocol !== "https:" && !(to.protocol === "http:" && isHere)) throw this.#refused(`${shown}${via} is not encrypted; an image or a file must be at an address that begins with https://`);
-    const isInward = (isHere && !isLocal(address)) || (isPrivate(to) && to.hostname !== address.hostname);
-    if (to !== address && isInward) throw this.#refused(`${shown}${via} is an address of a private network; it is not followed there`);
+    const leadsInward = (isHere && !isLocal(address)) || (isPrivate(to) && to.hostname !== address.hostname) || (isInward(to) && !isInward(address));
+    if (to !== address && leadsInward) throw this.#refused(`${shown}${via} is an address of a private network; it is not followed there`);
   }
 
   /** @returns {Promise<Response>} */

@@ -1,7 +1,7 @@
 // @ts-check
 // Answers to questions of every kind. Loaded where other questions may be asked than those about calls.
 
-import { checkNames, jsonOf, kindOf, misuse, others, toDecision } from "../core.js";
+import { checkNames, flawOf, jsonOf, kindOf, misuse, others, toDecision } from "../core.js";
 
 /** @import { Answer, Question } from "../index.js" */
 
@@ -23,7 +23,12 @@ export function toAnswer(answer) {
   const action = answer?.action;
   if (action !== "accept" && action !== "decline" && action !== "cancel") return toDecision(answer);
   checkNames("unknown member of an answer", answer, ["action", "content"]);
-  return action === "accept" ? { action, content: JSON.parse(jsonOf("the content of the answer is", answer.content ?? null)) } : { action };
+  if (action !== "accept") return { action };
+  const { content = null } = answer;
+  const copy = JSON.parse(jsonOf("the content of the answer is", content));
+  const flaw = flawOf(content, new Set(), "`content`");
+  if (flaw) throw misuse(`the content of the answer is no JSON: ${flaw}`);
+  return { action, content: copy };
 }
 
 /** Throws if an answer is to another kind of question. @param {string} id @param {any} answer @param {Question} [question] */

@@ -36,6 +36,8 @@ export function readAnswer(given, allowed) {
 
 /** A fresh copy, with the members that such an answer has. @param {any} given @returns {any} */
 function answerOf(given) {
+  // A text cannot be marked as a client's.
+  if (given === "approve" || given === "reject") return { action: given };
   if (typeof given !== "object" || given === null) return given;
   const { action, arguments: args, reason, content, isError, raise } = given;
   if (action === "reject") return { action, ...(reason !== undefined && { reason: checkReason(reason) }) };

@@ -3,6 +3,7 @@
 
 import { checkNames, kindOf, misuse, sleep } from "../shared.js";
 import { all, checkShape } from "../options/shape.js";
+import { argumentsText } from "../messages/arguments-text.js";
 import { withSetup } from "./setup.js";
 
 /** @import { AssistantMessageEvent, ErrorInfo, Model, ModelRequest, ScriptItem } from "../index.js" */
@@ -102,7 +103,7 @@ async function* play(item, context) {
     yield { type: "text_end", contentIndex: contentIndex++ };
   }
   for (const [index, call] of toolCalls.entries()) {
-    const { callId = `call_${index + 1}`, toolName, chunks = [JSON.stringify(call.arguments ?? {})] } = call;
+    const { callId = `call_${index + 1}`, toolName, chunks = [argumentsText(call.arguments ?? {})] } = call;
     yield { type: "tool_call_start", contentIndex, callId, toolName };
     for (const delta of chunks) yield { type: "tool_call_delta", contentIndex, delta };
     yield { type: "tool_call_end", contentIndex: contentIndex++ };

@@ -42,8 +42,8 @@ export class RemoteDriver {
     return this.fold.end;
   }
 
-  /** Nobody knows here what the agent has. */
-  get asksPeople() {
+  /** The server shows no others. */
+  isForPeople() {
     return true;
   }
 

@@ -59,7 +59,7 @@ export function uiMessages(run, recording, _after, init) {
   const { waitsForApproval = false } = init;
   const { segments } = recording;
   const segment = segments.length - 1;
-  const stream = new UIMessages({ ...init, asksPeople: run.asksPeople });
+  const stream = new UIMessages({ ...init, isForPeople: (id) => run.isForPeople(id) });
   let at = /** @type {number} */ (segments[segment]);
   for (const event of recording.events.slice(0, at)) stream.replay(event);
   let isDone = false;

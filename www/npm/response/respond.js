@@ -14,7 +14,7 @@ import { checkNames, kindOf } from "../errors/names.js";
  * @property {AgentEnd | undefined} end the event that ended it
  * @property {import("../events/fold.js").Fold} fold what its events add up to
  * @property {Promise<AgentResult>} result
- * @property {boolean} asksPeople whether a person has to decide about calls
+ * @property {(id: string) => boolean} isForPeople whether a question was one for a person when it was asked
  * @property {boolean} hasOutput whether the answer has a schema
  * @property {(listener: (event: AgentEvent) => void) => () => void} subscribe
  * @property {(ms: number, signal: AbortSignal) => Promise<unknown>} sleep

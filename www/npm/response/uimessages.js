@@ -14,7 +14,7 @@ import { valueOf } from "./tool-value.js";
 /** @typedef {{ callId: string, toolName: string, arguments: object }} Call */
 /**
  * @typedef {object} Options
- * @property {boolean} [asksPeople]
+ * @property {(id: string) => boolean} [isForPeople] whether a question about a call is one for a person
  * @property {string | undefined} [messageId]
  * @property {((event: AgentEnd) => unknown) | undefined} [messageMetadata]
  * @property {((error: ErrorInfo) => string) | undefined} [onError]
@@ -29,11 +29,11 @@ const FINISH = { length: "length", content_filter: "content-filter", refusal: "c
 /** Converts the events of one response. */
 export class UIMessages {
   /** @param {Options} options */
-  constructor({ asksPeople = true, messageId, messageMetadata, onError, toolOutput, dataParts, aiVersion = 7 }) {
+  constructor({ isForPeople = () => true, messageId, messageMetadata, onError, toolOutput, dataParts, aiVersion = 7 }) {
     if (aiVersion !== 6 && aiVersion !== 7) throw misuse(`\`aiVersion\` must be 6 or 7, got ${shownOf(aiVersion)}`);
     /** Whether the reader refuses what ai 7 has added. */
     this.isOlder = aiVersion === 6;
-    this.asksPeople = asksPeople;
+    this.isForPeople = isForPeople;
     this.messageId = messageId;
     this.metadataOf = messageMetadata ?? (({ runId, stopReason, turns, usage }) => ({ runId, stopReason, turns, usage }));
     this.errorText = onError ?? (({ message }) => message);
@@ -55,7 +55,8 @@ export class UIMessages {
 
   /** Whether nothing can go on until a person decides. */
   get isWaiting() {
-    return this.asksPeople && this.calls.pending.size > 0 && this.calls.running.size === 0 && !this.isOver;
+    const { pending, running, shown } = this.calls;
+    return pending.size > 0 && [...pending].every((callId) => shown.has(callId)) && running.size === 0 && !this.isOver;
   }
 
   /** @param {string} runId */
@@ -141,7 +142,7 @@ export class UIMessages {
     const { id, toolName, path = [] } = event;
     const callId = [...path, event.callId].join("/");
     this.calls.pending.add(callId);
-    if (!this.asksPeople) return [];
+    if (!this.isForPeople(id)) return [];
     this.calls.shown.add(callId);
     // A call of an agent inside another call is shown only because somebody is asked about it.
     const call = path.length > 0 ? [inputOf({ callId, toolName, arguments: event.arguments })] : [];

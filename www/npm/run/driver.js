@@ -159,9 +159,9 @@ export class Driver {
     return this.ending.result;
   }
 
-  /** Whether a person has to decide about calls: nobody else does. */
-  get asksPeople() {
-    return !this.core.options.approveTool;
+  /** Whether a question was one for a person when it was asked. @param {string} id */
+  isForPeople(id) {
+    return !this.core.approvals.hidden.has(id);
   }
 
   /** Whether the answer has a schema. */

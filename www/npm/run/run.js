@@ -78,9 +78,9 @@ export class AgentRun {
     return this.#driver.checkpoint();
   }
 
-  /** Whether a person has to decide about calls. */
-  get asksPeople() {
-    return this.#driver.asksPeople;
+  /** Whether a question was one for a person when it was asked. @param {string} id */
+  isForPeople(id) {
+    return this.#driver.isForPeople(id);
   }
 
   /** Stops the run. @param {unknown} [reason] */

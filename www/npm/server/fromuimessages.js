@@ -56,17 +56,18 @@ function userMessage({ parts }) {
 }
 
 /** @param {any} part @returns {UserMessage["content"]} */
-function userBlock({ type, text, url, mediaType, filename }) {
+function userBlock({ type, text, url, mediaType, filename, role }) {
+  if (role !== undefined) throw misuse("a part of a message has no `role`");
   if (type === "text") return [{ type: "text", text }];
   if (type !== "file") return [];
   // `toUIMessages` says `image/*` of an image at an address whose type nobody has told.
-  const isUntyped = mediaType === "image/*" && !url?.startsWith("data:");
-  if (!isUntyped && !MIME_TYPE.test(mediaType)) throw misuse(`a file needs a \`mediaType\` such as image/png, got ${typeof mediaType === "string" ? JSON.stringify(mediaType.slice(0, 60)) : kindOf(mediaType)}`);
+  const isUntyped = mediaType === "image/*" && !String(url).startsWith("data:");
+  if (!isUntyped && !(typeof mediaType === "string" && MIME_TYPE.test(mediaType))) throw misuse(`a file needs a \`mediaType\` such as image/png, got ${typeof mediaType === "string" ? JSON.stringify(mediaType.slice(0, 60)) : kindOf(mediaType)}`);
   const isImage = mediaType.startsWith("image/");
-  const [, data] = /^data:[^,]*;base64,(.*)$/s.exec(url) ?? [];
+  const [, data] = (typeof url === "string" && /^data:[^,]*;base64,(.*)$/s.exec(url)) || [];
   // What a client posts makes this server fetch nothing of its own machine or network.
   if (data === undefined ? !isPublicAddress(url) : !isBase64(data)) throw misuse("a file must come as a data: address in base64, or be at an address that begins with https:// and is no private network's");
-  const content = data === undefined ? { url } : { data };
+  const content = data === undefined ? { url: new URL(url).href } : { data };
   if (isImage) return [/** @type {ImageBlock} */ ({ type: "image", ...(!isUntyped && { mimeType: mediaType }), ...content })];
   return [/** @type {FileBlock} */ ({ type: "file", mimeType: mediaType, ...content, ...(typeof filename === "string" && filename && { name: filename }) })];
 }

@@ -14,11 +14,14 @@ export function questionsOf(agent) {
 
 /** An event as clients see it; nothing if it is about a question that the host decides. @param {Agent} agent @param {AgentEvent} event @returns {AgentEvent | undefined} */
 export function shownEvent(agent, event) {
-  if (event.type === "run_resumed") {
-    const pendingApprovals = shownQuestions(agent, event.pendingApprovals);
-    return pendingApprovals === event.pendingApprovals ? event : { ...event, pendingApprovals: [...pendingApprovals] };
-  }
   const { event: inner = event, path } = /** @type {{ event?: AgentEvent, path?: string[] }} */ (event);
+  if (inner.type === "run_resumed") {
+    const around = inner === event ? [] : (path ?? []);
+    const pendingApprovals = inner.pendingApprovals.filter(({ kind, path = [] }) => isForPeople(agent, { kind, path: [...around, ...path] }));
+    if (pendingApprovals.length === inner.pendingApprovals.length) return event;
+    const shown = { ...inner, pendingApprovals };
+    return inner === event ? shown : /** @type {AgentEvent} */ ({ ...event, event: shown });
+  }
   if (inner.type !== "tool_approval_requested" && inner.type !== "tool_approval_resolved") return event;
   return isForPeople(agent, { kind: "tool", path: [...(path ?? []), ...(inner === event ? [] : inner.path ?? [])] }) ? event : undefined;
 }

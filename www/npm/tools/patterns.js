@@ -15,6 +15,8 @@ const PLAIN = /^(?:\^(?:(?:[^\\^$.|?*+()[\]{}]|\\[dDsSwW./-]|\[(?:[^\\\]]|\\.)+\
 const MAX_TURNS = 5000;
 /** The longest pattern: so much is soon read. */
 const MAX_PATTERN = 50_000;
+/** How many sets of Unicode (`\p{L}`) the patterns of a schema may name: the host's engine takes long to compile each of them. */
+const MAX_SETS = 250;
 /** The longest text that is held against a pattern. */
 const MAX_TEXT = 100_000;
 /** How deep a schema may be nested; the engine reads no deeper. */
@@ -50,8 +52,13 @@ export class Patterns {
     this.where = where;
     /** @type {Map<string, Test | undefined>} */
     this.tests = new Map();
+    /** How many sets of Unicode they name. */
+    this.sets = 0;
     this.#collect(schema, 0, true);
-    for (const pattern of this.tests.keys()) this.#prepare(pattern);
+    for (const pattern of this.tests.keys()) {
+      this.sets += pattern.match(/\\[pP]\{/g)?.length ?? 0;
+      this.#prepare(pattern);
+    }
   }
 
   /** Loads what the patterns need that is not there yet. @returns {Promise<void> | undefined} */
@@ -81,10 +88,12 @@ export class Patterns {
   #prepare(pattern) {
     try {
       if (pattern.length > MAX_PATTERN) throw new Error(`it has ${pattern.length} characters; the limit is ${MAX_PATTERN}`);
+      if (this.sets > MAX_SETS) throw new Error(`with it, the patterns of the schema name ${this.sets} sets such as \`\\p{L}\`; the limit is ${MAX_SETS}`);
       const own = new RegExp(pattern, "u");
       // What a group has found cannot be looked for in linear time.
       if (/\\[1-9k]/.test(pattern.replace(/\\[^1-9k]/gsu, ""))) throw new Error("it refers back to one of its groups, which may take centuries; write out what it repeats, or check it in `execute`");
-      const test = isPlain(pattern) ? (/** @type {string} */ text) => own.test(text) : linear?.compile(pattern);
+      // The host's engine compiles it only now, and may find it too large.
+      const test = isPlain(pattern) ? (own.test(""), (/** @type {string} */ text) => own.test(text)) : linear?.compile(pattern);
       this.tests.set(pattern, test);
       return test;
     } catch (error) {
