@@ -4,7 +4,12 @@
 // `GGUF=FILE` uses other weights.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { Agent, anthropic, openaiCompatible, openaiResponses, readRun, textOf } from "../js/kit.mjs";
 import { MODEL, pythonWith, startServer } from "./python.mjs";
 
@@ -20,6 +25,20 @@ else {
   suite("chat", openaiCompatible, "/v1");
   suite("responses", openaiResponses, "/v1");
   suite("messages", anthropic, "");
+  test("npx turnwheel smoke", smoke);
+}
+
+/** The checks that do not depend on what a model of this size makes of tools and schemas. */
+async function smoke() {
+  const cli = fileURLToPath(new URL("../../pkg/cli.mjs", import.meta.url));
+  const file = join(mkdtempSync(join(tmpdir(), "turnwheel-smoke-")), "told.json");
+  const words = [cli, "smoke", "--server", "llama.cpp", "--base-url", `${server.url}/v1`, "--model", "smollm2", "--only", "text,abort,overflow,image", "--timeout", "120", "--out", file];
+  const { code, said } = await new Promise((resolve) => execFile(process.execPath, words, { timeout: 600_000 }, (error, stdout, stderr) => resolve({ code: error ? error.code : 0, said: stdout + stderr })));
+  assert.equal(code, 0, said);
+  const { model, checks } = JSON.parse(readFileSync(file, "utf8"));
+  const results = Object.fromEntries(checks.map((/** @type {any} */ { name, result }) => [name, result]));
+  // Other weights may see, or have a context that is longer than the prompt of the check.
+  if (weights.length === 0) assert.deepEqual([model, results], ["smollm2", { text: "passed", abort: "passed", overflow: "passed", image: "skipped" }], said);
 }
 
 /** @param {string} wire @param {(id: string, options: any) => any} make @param {string} path */

@@ -72,7 +72,7 @@ try {
     const { filename, files } = await shop.pack();
     tarball = filename;
     const paths = files.map((/** @type {any} */ file) => file.path);
-    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "inline.js", "inline.cjs", "inline.d.ts", "inline.d.cts", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-answer.wasm", "tabs.js", "tabs.d.ts", "cloudflare.js", "cloudflare-elsewhere.js", "cloudflare.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
+    for (const needed of ["package.json", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY", "sbom.cdx.json", "index.d.ts", "slim.js", "slim.d.ts", "inline.js", "inline.cjs", "inline.d.ts", "inline.d.cts", "smoke.js", "stores.js", "stores.d.ts", "stores-node.js", "stores-node.d.ts", "remote.js", "remote.d.ts", "server.js", "server.d.ts", "react.js", "react.d.ts", "mcp.js", "mcp.d.ts", "webmcp.js", "webmcp.d.ts", "local.js", "local.d.ts", "turnwheel.wasm", "turnwheel-first.wasm", "turnwheel-rest.wasm", "entry/web.js", "entry/whole.js", "entry/node.js", "entry/workerd.js", "ai-sdk.js", "ai-sdk.d.ts", "ag-ui.js", "ag-ui.d.ts", "otel.js", "otel.d.ts", "inspector.js", "inspector.d.ts", "tape.js", "tape.d.ts", "durable.js", "durable.d.ts", "cli.mjs", "turnwheel-tape.wasm", "turnwheel-answer.wasm", "tabs.js", "tabs.d.ts", "cloudflare.js", "cloudflare-elsewhere.js", "cloudflare.d.ts"]) assert.ok(paths.includes(needed), `${needed} is in it`);
     assert.deepEqual(paths.filter((/** @type {string} */ path) => !/^(entry\/)?[\w-]+\.(c?js|d\.c?ts|wasm|json|md)$|^cli\.mjs$|^LICENSE-|^sbom\.cdx\.json$/.test(path)), []);
     project = await shop.project();
     assert.deepEqual(await readdir(join(project, "node_modules")).then((names) => names.filter((name) => !name.startsWith("."))), ["turnwheel"], "it depends on nothing");
@@ -201,6 +201,7 @@ try {
     await assert.rejects(npx("tape"), (/** @type {any} */ error) => error.code === 1 && /^Usage: npx turnwheel tape FILE/.test(error.stderr));
     await assert.rejects(npx("tape", "package.json"), (/** @type {any} */ error) => error.code === 1 && /the text is no tape/.test(error.stderr));
     await assert.rejects(npx("tape", "nowhere.tape"), (/** @type {any} */ error) => error.code === 1 && /nowhere\.tape/.test(error.stderr));
+    await assert.rejects(npx("smoke"), (/** @type {any} */ error) => error.code === 1 && /^--server is missing: one of openai, /.test(error.stderr));
   });
 
   await check("turnwheel/tabs has an agent for itself where there are no tabs", async () => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // @ts-check
-// npx turnwheel tape FILE: shows a tape in the terminal.
+// npx turnwheel tape FILE: shows a tape in the terminal. npx turnwheel smoke --server NAME: tries a server.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -11,16 +11,31 @@ import { ready, replay, Tape } from "./tape.js";
 /** @import { TapeEntry } from "./tape.js" */
 
 const USAGE = `Usage: npx turnwheel tape FILE [--json | --test]
+       npx turnwheel smoke --server NAME [--model ID] [--base-url URL] [--key-env NAME] [--only CHECKS] [--skip CHECKS] [--timeout SECONDS] [--out FILE]
 
+npx turnwheel tape
 Shows what happened in the runs on a tape, by living them again: no model, no tools, no network.
   --json   everything as JSON, a line each: events, effects, replies, answers of rules, notes
-  --test   writes FILE.test.mjs beside the tape: a test for node:test that lives it again`;
+  --test   writes FILE.test.mjs beside the tape: a test for node:test that lives it again
 
-/** Pipes that nobody reads any more end the program, not in an error. */
-process.stdout.on("error", () => process.exit(0));
+npx turnwheel smoke
+Asks a server eight small things: text, tools, parallel, thinking, abort, overflow, image, structured. The key is read from the
+environment. The exit code is 0 if no check failed.
+  --server    openai, openai-responses, anthropic, gemini, ollama, llama.cpp, openrouter, …: an unknown name shows all
+  --model     the id of the model; may be left out where the server has only one
+  --base-url  the address, if it is not the usual one of the server
+  --key-env   the variable of the environment that holds the key, if it is not the usual one (OPENAI_API_KEY, …)
+  --only      names of checks with commas between them; no others are made
+  --skip      names of checks that are left out; overflow sends most
+  --timeout   seconds that a check may take, 60 unless you say otherwise
+  --out       the file for the results, turnwheel-smoke-SERVER-MODEL-DATE.json unless you say otherwise`;
+
+/** Pipes that nobody reads any more end the program, not in an error; but checks that were not made have not passed. */
+process.stdout.on("error", () => process.exit(process.argv[2] === "smoke" ? 1 : 0));
 
 /** @param {string[]} args @returns {Promise<number>} the exit code */
 async function main(args) {
+  if (args[0] === "smoke") return trySmoke(args.slice(1));
   let parsed;
   try {
     parsed = parseArgs({ args, allowPositionals: true, options: { json: { type: "boolean" }, test: { type: "boolean" }, help: { type: "boolean", short: "h" } } });
@@ -45,6 +60,28 @@ async function main(args) {
   } catch (error) {
     return complain(textOf(error));
   }
+}
+
+/** @param {string[]} args @returns {Promise<number>} the exit code */
+async function trySmoke(args) {
+  let parsed;
+  try {
+    const options = Object.fromEntries(["server", "base-url", "model", "key-env", "out", "only", "skip", "timeout"].map((name) => [name, { type: /** @type {const} */ ("string") }]));
+    parsed = parseArgs({ args, allowPositionals: true, options: { ...options, help: { type: "boolean", short: "h" } } });
+  } catch (error) {
+    return complain(`${textOf(error)}\n\n${USAGE}`);
+  }
+  const { help, ...values } = parsed.values;
+  if (help) return say(USAGE);
+  // Not repeated: it may be a key that somebody meant to pass.
+  if (parsed.positionals.length > 0) return complain(`smoke takes nothing but options; a key is read from the environment\n\n${USAGE}`);
+  // The first says where the engine is.
+  const [, { smoke }] = await Promise.all([import("./entry/node.js"), import("./smoke.js")]);
+  const { version } = JSON.parse(readFileSync(new URL("./package.json", import.meta.url), "utf8"));
+  const code = await smoke(values, { env: process.env, versions: { turnwheel: version, node: process.version }, say, complain, harmless });
+  // What a server leaves open does not keep the program from its end.
+  setTimeout(() => process.exit(), 2000).unref();
+  return code;
 }
 
 /** @param {string} text */

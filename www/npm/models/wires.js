@@ -19,7 +19,7 @@ const SWITCHES = [
  * The base URLs of servers that speak OpenAI's wire formats. Capitals are placeholders for a user's own part.
  * @type {Record<string, string>}
  */
-const SERVERS = {
+export const SERVERS = {
   ollama: "http://localhost:11434/v1",
   "llama.cpp": "http://localhost:8080/v1",
   lmstudio: "http://localhost:1234/v1",
