@@ -204,6 +204,10 @@ test("a checkpoint with a question about such a number asks nobody and runs noth
       assert.match(refusals(second)[0] ?? "", /`arguments`\.amount.* is -?Infinity/);
     }
   }
+  // It is shown as it runs, before it goes on too.
+  const odd = paying();
+  const shown = Agent.restore(honest.replaceAll('"amount":4711', '"amount":4711,"__proto__":{"amount":1}'), { model: scripted(["done"]), tools: [odd.pay] });
+  assert.equal(JSON.stringify(/** @type {any} */ (shown.pendingQuestions[0]).arguments), '{"amount":4711}');
   // An honest one is asked about as before.
   const { ran, pay: honestly } = paying();
   const third = Agent.restore(honest, { model: scripted(["done"]), tools: [honestly] });

@@ -11,6 +11,9 @@ import { fromCheckpoint } from "./read.js";
 /** @param {any} value @returns {any[]} */
 const listOf = (value) => (Array.isArray(value) ? value : []);
 
+/** Arguments as the engine reads them: without members `__proto__`. @param {any} args */
+const asRun = (args) => (args === undefined ? args : JSON.parse(JSON.stringify(args), (key, item) => (key === "__proto__" ? undefined : item)));
+
 /**
  * A question without an id, of a checkpoint that was written before questions had any, is asked anew when the run goes on.
  * @param {EngineRunState | undefined} run @param {readonly AgentMessage[]} messages @returns {Question[]}
@@ -25,7 +28,7 @@ export function openQuestions(run, messages) {
     const block = blocks.find(({ callId }) => callId === call?.callId);
     // Those that the engine will refuse are asked about no more.
     const isRefused = Object.hasOwn(/** @type {any} */ (run)?.phase?.faults ?? {}, call?.callId);
-    return id && block && !isRefused && call.status !== "done" && pending.has(block.callId) ? { ...block, arguments: call.arguments ?? block.arguments, id, kind: "tool", path: [], askedAt } : [];
+    return id && block && !isRefused && call.status !== "done" && pending.has(block.callId) ? { ...block, arguments: asRun(call.arguments ?? block.arguments), id, kind: "tool", path: [], askedAt } : [];
   });
 }
 
