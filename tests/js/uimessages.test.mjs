@@ -109,7 +109,7 @@ for (const [approved, aiVersion, ai] of /** @type {[boolean, 6 | 7, any][]} */ (
     const { prompt, decisions } = fromUIMessages([{ id: "u", role: "user", parts: [{ type: "text", text: "Pay" }] }, posted]);
     assert.equal(prompt, undefined);
     const [p, q] = agent.pendingQuestions.map(({ id }) => id);
-    assert.deepEqual(decisions, { [String(p)]: approved ? "approve" : { action: "reject", reason: "too much" }, [String(q)]: "approve" });
+    assert.deepEqual(decisions, { [String(p)]: approved ? { action: "approve" } : { action: "reject", reason: "too much" }, [String(q)]: { action: "approve" } });
     agent.resolveTools(decisions);
     const [one, two] = await Promise.all([1, 2].map(() => read(run.toUIMessageStreamResponse({ aiVersion }), structuredClone(posted), ai)));
     assert.deepEqual(one?.chunks, two?.chunks, "several may read it");

@@ -106,6 +106,8 @@ class Reader {
   }
 }
 
+/** What it costs to ask the host's engine about a character, and to have it compile a source, in steps. */
+const [ASKING, COMPILING] = [20, 2_000];
 /** Of how many characters beyond ASCII a source remembers whether it stands for them. */
 const MOST_KNOWN = 4_096;
 
@@ -116,10 +118,14 @@ function charTest(source) {
   const known = [];
   /** @type {Map<number, boolean>} */
   const others = new Map();
-  return (/** @type {number} */ code) => {
-    if (code < 128) return (known[code] ??= own.test(String.fromCharCode(code)));
-    const found = others.get(code);
+  let isCompiled = false;
+  return (/** @type {number} */ code, /** @type {(steps: number) => void} */ count) => {
+    const found = code < 128 ? known[code] : others.get(code);
     if (found !== undefined) return found;
+    // The host's engine compiles a source when it is first asked, and is slower than what is remembered.
+    count(isCompiled ? ASKING : COMPILING);
+    isCompiled = true;
+    if (code < 128) return (known[code] = own.test(String.fromCharCode(code)));
     const isOne = own.test(String.fromCodePoint(code));
     if (others.size >= MOST_KNOWN) others.clear();
     others.set(code, isOne);
@@ -129,7 +135,7 @@ function charTest(source) {
 
 /**
  * A state: it takes a character, holds at some places only, leads on in several ways, or is the end.
- * @typedef {{ id: number, takes?: (code: number) => boolean, holds?: (text: Text, at: number) => boolean, next: State[] }} State
+ * @typedef {{ id: number, takes?: (code: number, count: (steps: number) => void) => boolean, holds?: (text: Text, at: number) => boolean, next: State[] }} State
  */
 /** @typedef {{ codes: number[], looks: Uint8Array[] }} Text */
 
@@ -156,7 +162,7 @@ class Program {
     this.known = new Map();
     /** The inner ones first. @type {{ start: State, end: State, isAhead: boolean }[]} */
     this.looks = [];
-    /** @type {Map<string, (code: number) => boolean>} */
+    /** @type {Map<string, (code: number, count: (steps: number) => void) => boolean>} */
     this.tests = new Map();
   }
 
@@ -223,7 +229,7 @@ class Program {
       const at = isAhead ? codes.length - i : i;
       const code = codes[isAhead ? at : at - 1];
       const open = [start];
-      for (const { takes, next } of states) if (code !== undefined && takes?.(code)) open.push(/** @type {State} */ (next[0]));
+      for (const { takes, next } of states) if (code !== undefined && takes?.(code, count)) open.push(/** @type {State} */ (next[0]));
       states = [];
       let steps = 1;
       for (let state; (state = open.pop()); ) {

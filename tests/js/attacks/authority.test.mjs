@@ -150,8 +150,11 @@ test("an answer of a client stays a client's, one by one as docs/ag-ui.md passes
         if (!early) await asked(agent);
         else await until(() => agent.isRunning);
         await settle();
-        const { decisions } = fromAGUI(approval(by === "call" ? "c1" : String(agent.pendingApprovals[0]?.id)), knowsAgent ? { agent } : {});
-        for (const [id, decision] of Object.entries(decisions)) {
+        const asks = by === "call" ? "c1" : String(agent.pendingApprovals[0]?.id);
+        const posted = [{ role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c1", state: "approval-responded", approval: { id: asks, approved: true } }] }];
+        const lists = [fromAGUI(approval(asks), knowsAgent ? { agent } : {}).decisions, fromUIMessages(posted).decisions];
+        assert.equal(agent.resolveTools({ ...lists[1] }), false);
+        for (const [id, decision] of lists.flatMap((decisions) => Object.entries(decisions))) {
           assert.equal(agent.resolveTools({ [id]: decision }), false);
           assert.equal(agent.resolveTool(id, decision), false);
           agent.resolve(id, decision);

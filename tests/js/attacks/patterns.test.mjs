@@ -280,3 +280,26 @@ test("sets of Unicode are counted over the schema: the host's engine takes long 
   ]) misused(() => make(properties), /tool `t`.*name \d+ sets such as `\\p\{L\}`; the limit is 250/s);
   make(Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`p${i}`, text(`^[${"\\p{L}".repeat(10)}]{${i + 1}}$`)])));
 });
+
+test("a class is bounded, and so are the patterns of a schema together", () => {
+  const make = (/** @type {string[]} */ patterns) => new Agent({ model: scripted([]), tools: [{ name: "t", description: "", parameters: { type: "object", properties: Object.fromEntries(patterns.map((pattern, i) => [`p${i}`, { type: "string", pattern }])) }, execute: () => "" }] });
+  // Never two that touch, the last first: the host's engine takes quadratic time.
+  const down = (/** @type {number} */ length) => Array.from({ length }, (_, i) => String.fromCodePoint(0xd000 - 2 * i)).join("");
+  misused(() => make([`[${down(2_001)}]x|y`]), /tool `t`.*a class in it has more than 2000 characters/s);
+  misused(() => make([`x[^\\]${down(2_001)}`]), /a class in it has more than 2000 characters/);
+  make([`[${down(1_900)}]x|y`, `(?:[${down(1_900)}]|\\[${"a".repeat(3_000)}\\])x`]);
+  misused(() => make(Array.from({ length: 5 }, (_, i) => `[${"ab".repeat(22_000)}]${i}`)), /with it, the patterns of the schema have 220015 characters; the limit is 200000/);
+  const schema = { type: "object", properties: { a: { type: "string", pattern: `[${down(2_001)}]x|y` } } };
+  assert.match(String(jsonSchemaValidator.getValidator(schema)({ a: "x" }).errorMessage), /more than 2000 characters/);
+});
+
+test("asking the host's engine about a character counts as more than a step", () => {
+  const many = Array.from({ length: 20_000 }, (_, i) => String.fromCodePoint(0x4e00 + i)).join("");
+  for (const pattern of [`(?:${Array.from({ length: 1_000 }, (_, i) => `[^${String.fromCodePoint(0x4e00 + i)}]`).join("|")})*!`, `(?:${Array.from({ length: 249 }, (_, i) => `[\\p{L}${String.fromCodePoint(0x100 + i)}]`).join("|")})*!`]) {
+    const { errorMessage } = jsonSchemaValidator.getValidator({ type: "string", pattern })(many);
+    assert.match(String(errorMessage), /too many steps/);
+  }
+  // A text in many scripts is no attack.
+  const mixed = jsonSchemaValidator.getValidator({ type: "string", pattern: "^(?:[\\p{L}\\p{N}]|[^a-z]|\\s)+$" })(many.repeat(5).slice(0, 100_000));
+  assert.equal(mixed.errorMessage, undefined);
+});

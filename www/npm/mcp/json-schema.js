@@ -46,7 +46,8 @@ function errorsOfSchema(schema) {
  * @param {string} key @param {unknown} value
  */
 export function dropForeignPatterns(key, value) {
-  if (key !== "pattern" || typeof value !== "string") return value;
+  // One that is too large is refused by name.
+  if (key !== "pattern" || typeof value !== "string" || judging.excessOf(value)) return value;
   try {
     new RegExp(value, "u");
     return value;

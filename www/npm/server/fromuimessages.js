@@ -45,7 +45,9 @@ function decisionsOf(message) {
     if (state !== "approval-responded") continue;
     // Anything but an explicit yes is a no.
     const { id = toolCallId, approved, reason } = approval ?? {};
-    decisions.push([String(id), approved === true ? "approve" : { action: "reject", ...(typeof reason === "string" && reason && { reason }) }]);
+    const decision = approved === true ? { action: "approve" } : { action: "reject", ...(typeof reason === "string" && reason && { reason }) };
+    // Each carries the mark of a client's answer, however they are passed on.
+    decisions.push([String(id), fromClient(/** @type {ToolDecision} */ (decision))]);
   }
   return fromClient(Object.fromEntries(decisions));
 }

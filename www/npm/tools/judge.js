@@ -6,6 +6,8 @@ import { misuse, textOf } from "../core.js";
 import { TYPES } from "./json-schema.js";
 import { Patterns } from "./patterns.js";
 
+export { excessOf } from "./patterns.js";
+
 /** @import { Lookup } from "../validator.js" */
 /** @import { Check } from "./schema.js" */
 

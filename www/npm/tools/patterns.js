@@ -15,6 +15,10 @@ const PLAIN = /^(?:\^(?:(?:[^\\^$.|?*+()[\]{}]|\\[dDsSwW./-]|\[(?:[^\\\]]|\\.)+\
 const MAX_TURNS = 5000;
 /** The longest pattern: so much is soon read. */
 const MAX_PATTERN = 50_000;
+/** How many characters the patterns of a schema may have together. */
+const MAX_SUM = 200_000;
+/** How many different characters a class may have: the host's engine sorts them, and some orders take it quadratic time. */
+const MAX_CLASS = 2_000;
 /** How many sets of Unicode (`\p{L}`) the patterns of a schema may name: the host's engine takes long to compile each of them. */
 const MAX_SETS = 250;
 /** The longest text that is held against a pattern. */
@@ -37,6 +41,20 @@ export function useLinear(module) {
   linear = module;
 }
 
+/** Why a pattern is too large for the host's engine to read, if it is. @param {string} pattern */
+export function excessOf(pattern) {
+  if (pattern.length > MAX_PATTERN) return `it has ${pattern.length} characters; the limit is ${MAX_PATTERN}`;
+  /** @type {Set<string> | undefined} */
+  let inClass;
+  for (let i = 0; i < pattern.length; i++) {
+    const char = /** @type {string} */ (pattern[i]);
+    if (char === "\\") i++;
+    else if (!inClass) inClass = char === "[" ? new Set() : undefined;
+    else if (char === "]") inClass = undefined;
+    else if (inClass.add(char).size > MAX_CLASS) return `a class in it has more than ${MAX_CLASS} characters`;
+  }
+}
+
 /** @param {string} pattern */
 function isPlain(pattern) {
   if (!PLAIN.test(pattern)) return false;
@@ -54,8 +72,11 @@ export class Patterns {
     this.tests = new Map();
     /** How many sets of Unicode they name. */
     this.sets = 0;
+    /** How many characters they have together. */
+    this.sum = 0;
     this.#collect(schema, 0, true);
     for (const pattern of this.tests.keys()) {
+      this.sum += pattern.length;
       this.sets += pattern.match(/\\[pP]\{/g)?.length ?? 0;
       this.#prepare(pattern);
     }
@@ -87,7 +108,9 @@ export class Patterns {
   /** Prepares a pattern, if all that it needs is there. @param {string} pattern @returns {Test | undefined} */
   #prepare(pattern) {
     try {
-      if (pattern.length > MAX_PATTERN) throw new Error(`it has ${pattern.length} characters; the limit is ${MAX_PATTERN}`);
+      const excess = excessOf(pattern);
+      if (excess) throw new Error(excess);
+      if (this.sum > MAX_SUM) throw new Error(`with it, the patterns of the schema have ${this.sum} characters; the limit is ${MAX_SUM}`);
       if (this.sets > MAX_SETS) throw new Error(`with it, the patterns of the schema name ${this.sets} sets such as \`\\p{L}\`; the limit is ${MAX_SETS}`);
       const own = new RegExp(pattern, "u");
       // What a group has found cannot be looked for in linear time.
