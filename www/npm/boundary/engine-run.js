@@ -325,7 +325,7 @@ const LONG = 1 << 16;
 const NO_ROOM = { code: "internal", message: "there is not enough memory in the engine", retryable: false };
 
 /** In place of an instance, before a run has one: it counts as dead. */
-const NO_ENGINE = /** @type {Engine} */ (/** @type {unknown} */ ({ dead: true, busy: false, isWhole: true, isHeld: false, tell() {}, hold: () => false }));
+const NO_ENGINE = /** @type {Engine} */ (/** @type {unknown} */ ({ dead: true, busy: false, isWhole: true, isHeld: false, tell() {}, load() {}, flows() {}, failed() {}, hold: () => false }));
 
 /** A timer that does not keep the process alive. @param {() => void} work @param {number} ms */
 function quietTimer(work, ms) {
