@@ -13,7 +13,7 @@ export class Questions extends PendingApprovals {
   constructor(isForPeople) {
     super();
     this.isForPeople = isForPeople;
-    /** The questions that were the host's when they were asked: whoever reads the events later must know them. @type {Set<string>} */
+    /** The questions that the host decides. A later reader of the events needs them. @type {Set<string>} */
     this.hidden = new Set();
   }
 
