@@ -30,7 +30,7 @@ async function bundle(codes) {
     onLoad({ filter: /./, namespace: "page" }, ({ path }) => ({ contents: codes[path.slice(5)] ?? "", resolveDir: join(ROOT, "pkg") }));
   } };
   const entryPoints = Object.fromEntries(Object.keys(codes).map((name) => [name, `page:${name}`]));
-  const { metafile: { outputs } } = await build({ entryPoints, plugins: [plugin], outdir, bundle: true, splitting: true, format: "esm", packages: "external", platform: "node", minify: true, legalComments: "none", metafile: true, logLevel: "silent", absWorkingDir: outdir });
+  const { metafile: { outputs } } = await build({ entryPoints, plugins: [plugin], outdir, bundle: true, splitting: true, format: "esm", packages: "external", external: ["*.wasm"], platform: "node", minify: true, legalComments: "none", metafile: true, logLevel: "silent", absWorkingDir: outdir });
   const sizes = Object.fromEntries(await Promise.all(Object.keys(outputs).map(async (name) => {
     const bytes = await readFile(join(outdir, basename(name)));
     return /** @type {const} */ ([name, brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }).length]);

@@ -266,9 +266,12 @@ test("lines come as the run goes on", async () => {
   assert.equal((await Tape.read(/** @type {ReadableStream<Uint8Array>} */ (stream))).events, recorder.toTape().events);
 });
 
-test("an agent that has lived before, and one from a checkpoint, are recorded from there on", async () => {
-  const agent = new Agent({ model: scripted(["one", "two", "three"]), convertToLlm: (message) => (message.role === "custom" ? undefined : message) });
-  await agent.prompt("1");
+test("an agent that has run takes no recorder, and one from a checkpoint is recorded from there on", async () => {
+  const options = { model: scripted(["one", "two", "three"]), convertToLlm: (/** @type {any} */ message) => (message.role === "custom" ? undefined : message) };
+  const first = new Agent(options);
+  await first.prompt("1");
+  await assert.rejects(record(first), { code: "misuse", message: "a recording needs the server engine, and an agent's engine is chosen at its first run: record the agent before that, or record a new one, which `Agent.restore(agent.checkpoint())` makes" });
+  const agent = Agent.restore(first.checkpoint(), options);
   const recorder = await record(agent);
   const events = listening(agent);
   await agent.prompt("2");

@@ -70,7 +70,7 @@ async function addProgram(pkg, files, later) {
   for (const name of await readdir(pkg)) {
     if (!name.endsWith(".wasm") || !text.includes(`"./${name}"`)) continue;
     // The module that lives a tape again is for whoever opens one.
-    (name === "turnwheel-tape.wasm" ? later : files).set(name, await readFile(join(pkg, name)));
+    (name === "turnwheel-server.wasm" ? later : files).set(name, await readFile(join(pkg, name)));
   }
   const outputs = Object.fromEntries(Object.entries(metafile.outputs).map(([path, output]) => [basename(path), output]));
   const first = new Set(["app.js"]);

@@ -10,6 +10,7 @@ export { driverOf } from "./run/run.js";
 export * from "./boundary/engine.js";
 export { inParts } from "./boundary/parts.js";
 export { loadRest, rest, useRest } from "./boundary/rest.js";
+export { fetched } from "./fetched.js";
 export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";
 export { undecided } from "./events/approvals.js";

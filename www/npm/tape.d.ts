@@ -234,10 +234,11 @@ export interface Replay extends AsyncIterable<AgentEvent> {
 }
 
 /**
- * Says where `turnwheel-tape.wasm` comes from, for hosts without files and `fetch`, such as Workers: bytes, or a compiled module.
+ * Says where `turnwheel-server.wasm` comes from, for hosts without files and `fetch`, such as Workers: bytes, or a compiled module.
+ * It is the engine of agents that are recorded, of those with `host.step`, and of tapes that are played.
  *
  * @example
- * use(() => module); // import module from "turnwheel/turnwheel-tape.wasm"
+ * use(() => module); // import module from "turnwheel/turnwheel-server.wasm"
  */
 export function use(source: () => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>): void;
 

@@ -4,7 +4,8 @@
 export { cassette } from "./tape/cassette.js";
 export { TapeDivergence } from "./tape/divergence.js";
 export { fork } from "./tape/fork.js";
-export { ready, use } from "./tape/module.js";
+export { use } from "./boundary/server.js";
+export { ready } from "./tape/module.js";
 export { record, recordNow } from "./tape/record.js";
 export { replay } from "./tape/replay.js";
 export { Tape } from "./tape/text.js";

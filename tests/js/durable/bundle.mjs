@@ -1,6 +1,7 @@
 // @ts-check
 // A Worker of these tests, or of the example, as one file: `turnwheel` is the package that was built.
 
+import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { Miniflare } from "miniflare";
@@ -25,12 +26,13 @@ async function bundle(script) {
 /** The Worker in Miniflare, its objects bound as CHAT. @param {string} script @param {any} [options] */
 export async function start(script, options = {}) {
   const code = await bundle(script);
-  const imported = /from "([^"]+\.wasm)"/.exec(code)?.[1] ?? "";
+  const isServed = code.includes("turnwheel-server.wasm");
   return new Miniflare({
     cf: false, compatibilityDate: "2026-07-01", durableObjects: { CHAT: { className: "Chat", useSQLite: true } },
     modules: [
-      { type: "ESModule", path: "worker.js", contents: code.replace(imported, "./turnwheel.wasm") },
+      { type: "ESModule", path: "worker.js", contents: code.replaceAll(/"[^"]*\/(turnwheel(-server)?\.wasm)"/g, '"./$1"') },
       { type: "CompiledWasm", path: "turnwheel.wasm", contents: await wasm() },
+      ...(isServed ? [/** @type {const} */ ({ type: "CompiledWasm", path: "turnwheel-server.wasm", contents: await readFile(here("../../../pkg/turnwheel-server.wasm")) })] : []),
     ],
     ...options,
   });

@@ -324,8 +324,8 @@ export class Core {
     registration.state = state;
     if (state.run || state.prompts !== undefined) runs.restored = { ...state, runId };
     this.session.restore(state);
-    // If the engine is ready, errors surface at once.
-    const ready = registration.ready();
+    // If the engine is ready, errors surface at once. That of an agent with steps is loaded with its first run.
+    const ready = this.options.host.step ? undefined : registration.ready();
     if (ready instanceof Promise) ready.catch(() => {});
     for (const question of allQuestions(state, this.history.messages, (name) => this.settings.tools.hasSubAgent(name))) this.approvals.add(question);
   }

@@ -42,6 +42,7 @@ export class EngineRun {
     const { registration, session, host } = core;
     const now = host.now();
     registration.posts++;
+    registration.hasRun = true;
     const own = this.run.steps ? JSON.stringify({ ...JSON.parse(options || "{}"), gated: true }) : options;
     this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), own, this.#around(engine), now));
     engine.runs.add(this.ref);

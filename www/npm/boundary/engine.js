@@ -35,6 +35,14 @@ export function use(load, isEntry) {
   compiled = undefined;
 }
 
+/** Where the server engine comes from, where an entry knows better than to look beside the script. @type {(() => WasmSource | Promise<WasmSource>) | undefined} */
+export let serverSource;
+
+/** @param {NonNullable<typeof serverSource>} load */
+export function useServer(load) {
+  serverSource = load;
+}
+
 /** Returns the compiled file, which all instances share. @returns {Parts | Promise<Parts>} */
 function getModule() {
   if (compiled) return compiled;
@@ -62,6 +70,8 @@ export class Scope {
   constructor() {
     /** @type {Engine | undefined} */
     this.engine = undefined;
+    /** Whether it is the server engine; see server.js. */
+    this.isServer = false;
   }
 
   /** Returns the engine: at once if its bytes are available synchronously, otherwise as a promise. @returns {Engine | Promise<Engine>} */

@@ -32,6 +32,10 @@ export class Registration {
     this.number = 0;
     /** By how many bytes the instance grew when it took this agent in. */
     this.weight = 0;
+    /** Whether a run of it has begun: which engine it takes is chosen then. */
+    this.hasRun = false;
+    /** Whether it runs inside a call, in the engine of the agent around it. */
+    this.isInside = false;
     /** Commands that wait for the engine. @type {Waiting[]} */
     this.waiting = [];
     /** State from a checkpoint, until the engine has taken it over. @type {EngineState | undefined} */
@@ -114,7 +118,10 @@ export class Registration {
    * @param {Scope | undefined} scope
    */
   join(scope) {
-    if (scope && !this.engine && !this.core.options.isolate) this.scope = scope;
+    if (!scope || this.engine || this.core.options.isolate) return;
+    if (this.scope.isServer && !scope.isServer) throw misuse("the agent is recorded, and an agent that runs inside a call lives in the engine of the agent around it: record that one, whose tape has those of the agents inside, or set `isolate: true` here");
+    this.scope = scope;
+    this.isInside = true;
   }
 
   /** Removes this agent from the engine; a later run registers it again. */

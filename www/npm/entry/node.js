@@ -1,6 +1,7 @@
 // Node and Bun: the bytes are read when the first run begins.
 import { address } from "../address.js";
-import { undecided, use, useJudge, useRest } from "../core.js";
+import { undecided, use, useJudge, useRest, useServer } from "../core.js";
+import { serverAddress } from "../server-address.js";
 import * as judge from "../tools/judge.js";
 import * as rest from "../rest.js";
 
@@ -13,6 +14,7 @@ use(() => {
   const fs = process.getBuiltinModule?.("node:fs");
   return fs ? read(fs) : import("node:fs").then(read);
 }, true);
+useServer(async () => (await import("node:fs")).readFileSync(serverAddress()));
 
 // Node ends without a word when nothing but an open promise is left: 13 is its exit code for that.
 process.on?.("exit", () => {

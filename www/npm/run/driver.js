@@ -79,7 +79,8 @@ export class Driver {
     const { core, origin, abortion, engineRun } = this;
     try {
       if (this.hasSteps) {
-        const { stepsOf } = await import("../steps.js");
+        const { inServer, stepsOf } = await import("../steps.js");
+        if (!core.registration.scope.isServer) await inServer(core.registration);
         this.steps = await stepsOf(this, promptJson);
         if (this.isOver) return;
       }

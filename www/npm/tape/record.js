@@ -3,14 +3,15 @@
 
 import { coreOf, driverOf } from "../core.js";
 import { checkNames, complain, fromEngine, kindOf, misuse, textOf } from "../shared.js";
-import { calls, isReady, ready, TapeScope } from "./module.js";
+import { enterServer, isReady, ServerScope } from "../boundary/server.js";
+import { calls, ready } from "./module.js";
 import { Tape } from "./text.js";
 
 /** @import { Agent, AgentRun } from "../index.js" */
 /** @import { RecordOptions } from "../tape.js" */
-/** @import { Calls } from "../boundary/tape-glue.js" */
+/** @import { Calls } from "../boundary/server-glue.js" */
 /** @import { Engine } from "../boundary/engine.js" */
-/** @import { Attached } from "./module.js" */
+/** @import { Attached } from "../boundary/server.js" */
 
 /** Lines are taken out of the module when they are longer than this together, in bytes. */
 const LONG = 1 << 18;
@@ -19,9 +20,6 @@ const LONG = 1 << 18;
 const MAX_BYTES = 1 << 20;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-
-/** All recorded agents that are not isolated share an instance. */
-const shared = new TapeScope();
 
 /**
  * Loads the module, and writes down what goes into an agent from then on.
@@ -68,7 +66,7 @@ class Recorder {
   /** The events and starts so far, when the agent is nowhere. */ #counts = [0, 0];
   #stopped = false;
   /** Called when there are more lines. @type {Set<() => void>} */ #waiting = new Set();
-  #scope;
+  /** @type {ServerScope} */ #scope;
   /** The recorders of agents inside calls that have not ended. @type {Set<Recorder>} */ #inner = new Set();
   /** Called at the end of a run. */
   #ended = () => {};
@@ -76,7 +74,7 @@ class Recorder {
   /** @param {ReturnType<typeof coreOf>} core @param {any} options */
   constructor(core, options) {
     const { registration, runs, receipts } = core;
-    if (runs.unread || (runs.current && runs.current.engineRun.handle !== 0)) throw misuse("a run is active; record an agent before it runs, or after");
+    if (runs.unread || (runs.current && runs.current.engineRun.handle !== 0)) throw misuse("a run is active; record an agent before its first run");
     if (core.disposed) throw misuse("the agent was disposed of");
     if (registration.entered) throw misuse("the agent is recorded already");
     this.#core = core;
@@ -84,8 +82,7 @@ class Recorder {
     if (!runs.current) registration.release();
     if (registration.handle !== 0) throw misuse(`${receipts.open.size} messages wait for the next run; record the agent before they are posted`);
     // One that begins inside a call is with its caller already.
-    if (!(registration.scope instanceof TapeScope)) registration.scope = core.options.isolate ? new TapeScope() : shared;
-    this.#scope = /** @type {TapeScope} */ (registration.scope);
+    this.#scope = enterServer(registration, "a recording", "record the agent before that, or record a new one, which `Agent.restore(agent.checkpoint())` makes");
     registration.entered = (number) => this.#attach(number);
     registration.ended = () => this.#over();
     if (options.children) registration.calls = (inner, path) => this.#include(inner, path);
@@ -102,7 +99,7 @@ class Recorder {
     glue.agent_record(number, keep !== "all", maxBytes, redactor, wire, JSON.stringify(this.#counts), this.#core.host.now());
     // Its first line is here already.
     glue.record_take(number);
-    const scope = /** @type {TapeScope} */ (/** @type {Engine} */ (this.#core.registration.engine).scope);
+    const scope = /** @type {ServerScope} */ (/** @type {Engine} */ (this.#core.registration.engine).scope);
     if (scope !== this.#scope) {
       // It runs inside a call of another agent, and lives where that one does.
       this.#scope.readers -= this.#waiting.size;

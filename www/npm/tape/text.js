@@ -2,7 +2,8 @@
 // The text of a tape. Its lines are read by the module; here only the first and the last one are.
 
 import { kindOf, misuse, textOf } from "../shared.js";
-import { calls, isReady } from "./module.js";
+import { isReady } from "../boundary/server.js";
+import { calls } from "./module.js";
 
 /** @import { TapeHeader } from "../tape.js" */
 

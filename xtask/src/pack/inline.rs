@@ -40,6 +40,12 @@ pub(super) const TYPES: &str = "inline.d.cts";
 const ENGINE: &str = "boundary/inlined.js";
 pub(super) const ENGINE_TYPES: &str = "boundary/inlined.d.ts";
 
+/// Where the other engine lies, which this script does not have beside it: without this, bundlers would ship that file.
+const SERVER_ADDRESS: (&str, &str) = (
+    "server-address.js",
+    "export const serverAddress = () => { throw new Error(\"turnwheel/inline has no files beside it\"); };\n",
+);
+
 /// Makes both scripts. Returns their folder.
 pub(super) fn make(
     cache: &StepCache,
@@ -55,6 +61,7 @@ pub(super) fn make(
     let made = cache.make("inline", inputs, |folder| {
         let mut sources = Files(scripts.clone());
         sources.add(ENGINE, engine(&module, rounds)?.into_bytes())?;
+        sources.0.insert(SERVER_ADDRESS.0.to_owned(), SERVER_ADDRESS.1.into());
         join(&sources, folder)
     })?;
     Ok(made.join("out"))

@@ -52,13 +52,13 @@ pub(super) const PARTS: &[Part] = &[
     Part { name: "clippy", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "clippy", "--workspace", "--exclude", "bindgen-cli", "--all-targets", "--all-features", "--", CLIPPY] },
     Part { name: "clippy-wasm", files: "", needs: Need::Nothing, count: Count::Whole,
-        command: &["cargo", "clippy", "--package", "turnwheel", "--package", "turnwheel-npm", "--package", "turnwheel-npm-tape", "--package", "turnwheel-web", "--package", "web-player",
+        command: &["cargo", "clippy", "--package", "turnwheel", "--package", "turnwheel-npm", "--package", "turnwheel-npm-server", "--package", "turnwheel-web", "--package", "web-player",
             "--lib", "--target", WASM, "--", CLIPPY] },
     Part { name: "any-target", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "build", "--package", "turnwheel", "--all-features", "--target", WASM] },
     Part { name: "rust", files: "", needs: Need::Nothing, count: Count::Cargo,
-        // `--lib` runs tests also where a manifest says that there are none: those of `turnwheel-npm-tape` are `turnwheel-npm`'s.
-        command: &["cargo", "test", "--workspace", "--exclude", "bindgen-cli", "--exclude", "turnwheel-npm-tape", "--exclude", "rig", "--all-features", "--lib",
+        // `--lib` runs tests also where a manifest says that there are none: those of `turnwheel-npm-server` are `turnwheel-npm`'s.
+        command: &["cargo", "test", "--workspace", "--exclude", "bindgen-cli", "--exclude", "turnwheel-npm-server", "--exclude", "rig", "--all-features", "--lib",
             "--bins", "--tests", "--examples", "--no-fail-fast"] },
     // Random worlds, tens of thousands of each kind: they are played with optimisation, on all cores.
     Part { name: "worlds", files: "tests/rig/tests", needs: Need::Nothing, count: Count::Cargo,

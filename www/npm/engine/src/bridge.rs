@@ -135,9 +135,9 @@ pub(super) fn summing<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether the end of an answer waits until JavaScript lets it pass.
+/// Whether the end of an answer waits until JavaScript lets it pass. Only the server engine knows such runs.
 pub(super) fn is_gated() -> bool {
-    current().is_some_and(|bridge| bridge.gated)
+    cfg!(feature = "server") && current().is_some_and(|bridge| bridge.gated)
 }
 
 /// Leaves an effect and waits for its answer.
@@ -175,9 +175,8 @@ fn events(effect: HostEffect, mut incoming: Incoming, call: ModelCall) -> EventS
         bridge.known.add_sent(&incoming.secrets);
     }
     let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
-    let is_gated = bridge.as_ref().is_some_and(|bridge| bridge.gated);
     let answer = call.answer(PendingEvents { bridge, slot: slot.unwrap_or(0), done: false });
-    if is_gated { Gate::new(answer.boxed_local()).boxed_local() } else { answer.boxed_local() }
+    if is_gated() { Gate::new(answer.boxed_local()).boxed_local() } else { answer.boxed_local() }
 }
 
 impl Bridge {

@@ -49,7 +49,7 @@ impl StreamFn for FetchModel {
         self.wire.borrow().limits().answer
     }
 
-    #[cfg(feature = "tape")]
+    #[cfg(feature = "server")]
     fn tapped(&self, tap: &Rc<dyn turnwheel::wires::Tap>) -> Option<Rc<dyn StreamFn>> {
         let wire: Box<dyn Wire> = Box::new(turnwheel::wires::TappedWire::new(self.wire.clone(), tap.clone()));
         Some(Rc::new(FetchModel {

@@ -3,5 +3,5 @@
 mod agent;
 mod answers;
 mod run;
-#[cfg(feature = "tape")]
+#[cfg(feature = "server")]
 mod tape;
