@@ -52,7 +52,7 @@ fn a_row_that_shows_nothing_is_found() {
         ("| 1 | a | `tests/seed.rs::turn_end_reasons` |", "is not there"),
         ("| 1 | a | `scenario:text_onl` |", "is not there"),
         ("| 1 | a | `vector:ctx-0` |", "is not there"),
-        ("| 1 | a | `tests/js/package-loop.test.mjs: no such title` |", "is not there"),
+        ("| 1 | a | `tests/js/run/loop.test.mjs: no such title` |", "is not there"),
         ("| 1 | a | DESIGN: `which nobody has written` |", "is not there"),
         ("| 1 | a | DESIGN: `Why three crates?` |", "no test"),
         ("| 1 | a | `whatever` |", "nobody understands"),

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cpSync, readdirSync } from "node:fs";
+import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -13,7 +13,7 @@ import { packagesOf } from "./npm.mjs";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const tests = readdirSync(join(ROOT, "tests/js")).filter((name) => /^ai-sdk-.*\.test\.mjs$/.test(name)).map((name) => join("tests/js", name));
+const tests = ["chat", "messages", "model"].map((name) => `tests/js/ai-sdk/${name}.test.mjs`);
 
 for (const major of [22, 24]) {
   // The package `node` fetches this one in a script.

@@ -16,11 +16,13 @@ const { folder, missing } = packagesOf("bun", ["@oven/bun-linux-x64@1.4.5"]);
  * words of its errors), and those of React and of other libraries.
  */
 const FILES = [
-  "ag-ui", "again", "ai-sdk-messages", "bridges", "budget", "cassette", "checkpoint", "children", "children-sleep", "clocks", "context",
-  "estimates", "facade", "fleet-log", "forks", "kill", "lease", "links", "local", "local-engines", "mcp", "mcp-http", "once", "package-abort",
-  "package-boundary", "package-hostile", "package-http", "package-loop", "package-options", "package-reads", "package-tools",
-  "partial-output", "questions", "questions-elsewhere", "receipts", "rehearsal", "requests", "steering", "stores", "subagent",
-  "summarize", "tabs", "tape", "tape-bytes", "tape-children", "tools", "turn-options", "uimessages", "wires",
+  "ag-ui/clients", "agent/questions", "agent/questions-elsewhere", "agent/receipts", "agent/steering", "ai-sdk/messages",
+  "boundary/again", "boundary/hostile", "build/facade", "checkpoint/kill", "checkpoint/sleep", "context/reducers",
+  "context/summarize", "demo/once", "demo/rehearsal", "demo/tools", "effects/http", "effects/reads", "events/partial-output",
+  "fleet/log", "host/clocks", "local/answers", "local/engines", "mcp/http", "mcp/tools", "messages/links", "models/bridges",
+  "models/estimates", "models/requests", "models/wires", "options/budget", "options/each", "options/turn", "response/ui-messages",
+  "run/abort", "run/children", "run/children-sleep", "run/loop", "run/moments", "stores/failing", "stores/lease", "tabs/shared",
+  "tape/bytes", "tape/cassette", "tape/children", "tape/forks", "tape/replay", "tools/definitions", "tools/subagent",
 ];
 
 for (const name of FILES) {

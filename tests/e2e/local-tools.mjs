@@ -3,4 +3,4 @@
 // however it is cut. The everyday tests take forty.
 
 process.env["LOCAL_SEEDS"] ??= "1000";
-await import("../js/local.test.mjs");
+await import("../js/local/answers.test.mjs");

@@ -1,6 +1,6 @@
 // @ts-check
 // Preloaded to run a test of turnwheel/mcp with the lowest version of the SDK that is supported:
-//   node --import ./tests/js/mcp/sdk.mjs --test tests/js/mcp.test.mjs
+//   node --import ./tests/js/mcp/sdk.mjs --test tests/js/mcp/tools.test.mjs
 
 import { register } from "node:module";
 

@@ -1,5 +1,5 @@
 // A model, two tools and an approver, for a run with every usual event. The npm package plays it in
-// tests/js/web-events.test.mjs and this crate in values.rs; both compare their events with events.json.
+// tests/js/events/web.test.mjs and this crate in values.rs; both compare their events with events.json.
 ({
   answers: [
     [{ type: "start" }, { type: "error", error: { code: "overloaded", message: "busy", retryable: true } }],

@@ -1,5 +1,5 @@
 //! A small module, split: what is in each part, and what is refused. That all parts together do what the whole does is
-//! tested with the package (tests/js/parts.test.mjs).
+//! tested with the package (tests/js/boundary/parts.test.mjs).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -97,7 +97,7 @@ pub(super) struct Budget {
     pub(super) everything: usize,
     /// The script with the engine inside.
     pub(super) inline: usize,
-    /// What further entries may add; `tests/js/entry-sizes.test.mjs` measures it.
+    /// What further entries may add; `tests/js/build/entry-sizes.test.mjs` measures it.
     #[serde(default)]
     pub(super) entries: BTreeMap<String, usize>,
 }

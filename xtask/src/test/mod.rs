@@ -94,14 +94,25 @@ fn choose(table: &'static [Part], names: &[String], skip: &[String]) -> Result<V
 
 /// Returns the matches of a pattern, in order.
 fn matches(pattern: &str) -> Vec<PathBuf> {
-    let path = root().join(pattern);
-    let Some((start, end)) = pattern.rsplit('/').next().and_then(|last| last.split_once('*')) else {
+    let mut words = pattern.split(' ');
+    let mut found = vec![root().to_owned()];
+    for segment in words.next().unwrap_or_default().split('/') {
+        found = found.iter().flat_map(|folder| inside(folder, segment)).collect();
+    }
+    let left_out: Vec<PathBuf> =
+        words.filter_map(|word| Some(root().join(word.strip_prefix('!')?))).collect();
+    found.retain(|path| !left_out.iter().any(|folder| path.starts_with(folder)));
+    found
+}
+
+/// What is in a folder and has this name, in which a `*` matches anything.
+fn inside(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let Some((start, end)) = name.split_once('*') else {
+        let path = folder.join(name);
         return if path.exists() { vec![path] } else { Vec::new() };
     };
-    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let entries = fs::read_dir(folder).into_iter().flatten();
     let mut files: Vec<PathBuf> = entries
-        .into_iter()
-        .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -271,6 +282,35 @@ mod tests {
         assert_eq!(found, [root().join("xtask/src/test/parts.rs")]);
         assert_eq!(matches("xtask/src/none.rs"), Vec::<PathBuf>::new());
         assert_eq!(matches("nowhere/*.rs"), Vec::<PathBuf>::new());
+        assert_eq!(matches("xtask/src/main.rs/*.rs"), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn a_pattern_looks_into_all_folders_but_those_that_it_leaves_out() {
+        let names = |pattern| {
+            matches(pattern)
+                .iter()
+                .map(|file| file.strip_prefix(root()).unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let (count, parts) = ("xtask/src/test/count.rs", "xtask/src/test/parts.rs");
+        assert_eq!(names("xtask/*/test/*s.rs"), [Path::new(parts)]);
+        let found = names("xtask/src/t*t/*.rs");
+        assert_eq!(found, [count, "xtask/src/test/mod.rs", parts].map(PathBuf::from));
+        assert_eq!(names("xtask/src/t*t/*.rs !xtask/src/test/mod.rs"), [count, parts].map(PathBuf::from));
+        assert_eq!(names("xtask/src/t*t/*.rs !xtask/src/te"), found);
+        assert_eq!(names("xtask/src/t*t/*.rs !xtask/src/test"), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn every_test_file_of_the_package_is_in_one_part() {
+        let parts = PARTS.iter().filter(|part| part.files.contains(".test.mjs"));
+        let mut run: Vec<PathBuf> = parts.flat_map(|part| matches(part.files)).collect();
+        run.retain(|file| file.starts_with(root().join("tests/js")));
+        let mut all = [matches("tests/js/*.test.mjs"), matches("tests/js/*/*.test.mjs")].concat();
+        run.sort();
+        all.sort();
+        assert_eq!(run, all);
     }
 
     #[test]
