@@ -43,12 +43,12 @@ fn every_row_names_tests_that_are_there() {
 #[test]
 fn a_row_that_shows_nothing_is_found() {
     let faults = |table: &str| check::faults_of("x.md", table);
-    assert!(faults("| 1 | a | `tests/seeds.rs::turn_end_reasons` |").is_empty());
+    assert!(faults("| 1 | a | `tests/seeds/data_model.rs::turn_end_reasons` |").is_empty());
     for (row, fault) in [
         ("| 1 | a |  |", "shows nothing"),
         ("| 1 |  | `scenario:text_only` |", "claims nothing"),
         ("|  | a | `scenario:text_only` |", "no line"),
-        ("| 1 | a | `tests/seeds.rs::turn_end_reason` |", "is not there"),
+        ("| 1 | a | `tests/seeds/data_model.rs::turn_end_reason` |", "is not there"),
         ("| 1 | a | `tests/seed.rs::turn_end_reasons` |", "is not there"),
         ("| 1 | a | `scenario:text_onl` |", "is not there"),
         ("| 1 | a | `vector:ctx-0` |", "is not there"),
