@@ -9,6 +9,7 @@ import { transform } from "esbuild";
 import { getEngine } from "../../../pkg/core.js";
 import { agentHandler } from "../../../pkg/server.js";
 import { checkTrace } from "../grammar.mjs";
+import { shareOf } from "../share.mjs";
 import { Agent, agentLoop, call, deferred, openaiCompatible, readRun, scripted, settle, testTool, textOf } from "../kit.mjs";
 
 setFlagsFromString("--expose-gc");
@@ -43,7 +44,7 @@ test("agents that are forgotten leave the engine's memory flat", async () => {
     assert.ok(collected >= made - 2, `${made - collected} of ${made} agents are still held`);
   };
   for (let round = 0; round < 5; round++) {
-    for (let i = 0; i < 400; i++) {
+    for (let i = 0; i < shareOf(400, 2); i++) {
       const agent = new Agent(busy());
       registry.register(agent, undefined);
       made++;
@@ -58,17 +59,18 @@ test("agents that are forgotten leave the engine's memory flat", async () => {
 });
 
 test("10,000 agents, made and dropped: flat; those that somebody holds are what fills it", async () => {
+  const many = shareOf(2_000, 4);
   const small = () => new Agent({ model: scripted([call("go"), "done"]), tools: [testTool("go", () => "gone")] });
   const rounds = [];
   for (let round = 0; round < 5; round++) {
-    for (let i = 0; i < 2_000; i++) {
+    for (let i = 0; i < many; i++) {
       await small().prompt("Go");
       if (i % 250 === 0) await collect();
     }
     await collect();
     rounds.push(bytes());
   }
-  // If 8,000 agents stayed, it would be some megabytes.
+  // If all but those of the first round stayed, it would be some megabytes; of a share, one.
   assert.ok(rounds.at(-1) - rounds[0] <= 131_072, `it grew: ${rounds}`);
   const held = [];
   for (let i = 0; i < 2_000; i++) {

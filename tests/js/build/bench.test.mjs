@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { isAll } from "../share.mjs";
 import { FEWEST, ratio } from "../../../benches/lib/stats.mjs";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
@@ -53,7 +54,8 @@ function slowed(folder) {
   return folder;
 }
 
-test("a build that became slower is told, after a second look", { timeout: 120_000 }, () => {
+// It compares times, so it is no test for every change.
+test("a build that became slower is told, after a second look", { timeout: 120_000, skip: !isAll && "it measures time" }, () => {
   const folder = mkdtempSync(join(tmpdir(), "bench-"));
   const compare = (/** @type {string[]} */ ...words) =>
     spawnSync(process.execPath, [join(ROOT, "benches/against.mjs"), ...words], { cwd: ROOT, encoding: "utf8" });

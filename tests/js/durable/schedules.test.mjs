@@ -1,16 +1,17 @@
 // Runs inside durable engines: killed under random schedules, in each way in which engines find a step again. DURABLE_SCHEDULES sets
-// how many schedules there are in all, at 25 ms of one core each; `cargo xtask e2e durable` has the real engines.
+// how many schedules there are in all, 1,000 if all are played, at 25 ms of one core each; `cargo xtask e2e durable` has the real engines.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { shareOf } from "../share.mjs";
 import { Agent, subagent, testTool, tool } from "../kit.mjs";
 import { byData, dbos, elsewhere, perform, restate } from "../../../pkg/durable.js";
 import { record, ready } from "../../../pkg/tape.js";
 import { Life, Records } from "../steps/engines.mjs";
 import { model, survive, World } from "../steps/worlds.mjs";
 
-const schedules = Number(process.env.DURABLE_SCHEDULES ?? 1000);
+const schedules = Number(process.env.DURABLE_SCHEDULES ?? shareOf(1000, 4));
 const OBJECT = { type: "object" };
 const calls = (...names) => names.map((name, i) => ({ id: `c${i}`, name, args: {} }));
 /** Calls these tools, and then says that it is done. */

@@ -1,8 +1,8 @@
-//! `cargo xtask test`: a table of parts, run one after the other, each counted, with
-//! a time table at the end.
+//! `cargo xtask test`: a table of parts, run two at a time, each counted, with a time table at the end.
 
 mod count;
 mod parts;
+mod queue;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,16 +10,17 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use crate::args::{Args, Misuse, unknown};
 use crate::run::{command, command_line, root, target};
 use crate::setup;
 use count::{Tally, evaluate, skips};
 use parts::{E2E, Need, PARTS, Part};
+use queue::{Package, Queue};
 
 /// Longer than any part takes on a slow machine, so that a hanging part does not block CI.
-const LIMIT: Duration = Duration::from_secs(15 * 60);
+const LIMIT: Duration = Duration::from_secs(25 * 60);
 /// The same of `cargo xtask e2e`, some of whose parts compile for long.
 const E2E_LIMIT: Duration = Duration::from_secs(45 * 60);
 
@@ -36,16 +37,16 @@ const SHOWN_LINES: usize = 200;
 ///
 /// The last line on stdout is always `N passed, N failed` over all parts.
 pub fn run(args: &[String]) -> Result<ExitCode> {
-    run_table(PARTS, args, LIMIT)
+    run_table(PARTS, args, (LIMIT, 2))
 }
 
 /// Runs `cargo xtask e2e [NAME...] [--skip NAME] [--list] [--gguf FILE]`, like [`run`]. FILE has the weights for the parts with
 /// a real model.
 pub fn e2e(args: &[String]) -> Result<ExitCode> {
-    run_table(E2E, args, E2E_LIMIT)
+    run_table(E2E, args, (E2E_LIMIT, 1))
 }
 
-fn run_table(table: &'static [Part], args: &[String], limit: Duration) -> Result<ExitCode> {
+fn run_table(table: &'static [Part], args: &[String], how: (Duration, usize)) -> Result<ExitCode> {
     let args = Args::parse(args, &["--list"], &["--skip", "--gguf"])?;
     if let Some(file) = args.all("--gguf").last() {
         let file = fs::canonicalize(file).with_context(|| format!("there are no weights at {file}"))?;
@@ -59,9 +60,10 @@ fn run_table(table: &'static [Part], args: &[String], limit: Duration) -> Result
         return Ok(ExitCode::SUCCESS);
     }
     let mut total = Tally::default();
-    match run_parts(&parts, limit) {
+    let start = Instant::now();
+    match run_parts(&parts, how) {
         Ok(rows) => {
-            print!("\n{}", time_table(&rows));
+            print!("\n{}", time_table(&rows, start.elapsed()));
             rows.iter().for_each(|row| total.add(row.tally));
         }
         Err(error) => {
@@ -130,25 +132,56 @@ struct Row {
     tally: Tally,
 }
 
-fn run_parts(parts: &[&'static Part], limit: Duration) -> Result<Vec<Row>> {
+/// What the parts run with.
+struct Runner {
+    this_program: PathBuf,
+    browser: Result<PathBuf>,
+    driver: Result<PathBuf>,
+    logs: PathBuf,
+    limit: Duration,
+}
+
+fn run_parts(parts: &[&'static Part], (limit, at_once): (Duration, usize)) -> Result<Vec<Row>> {
     setup::for_build()?;
-    let this_program = std::env::current_exe().context("cannot tell which program this is")?;
     let wants = |need| parts.iter().any(|part| part.needs == need);
-    let browser = if wants(Need::Browser) { setup::chromium() } else { Ok(PathBuf::new()) };
-    let driver = if wants(Need::Driver) { setup::chromedriver() } else { Ok(PathBuf::new()) };
-    let logs = target().join("xtask/test");
-    fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
-    let mut package = true;
-    let mut rows = Vec::new();
-    for (index, part) in parts.iter().enumerate() {
-        println!("[{}/{}] {}: {}", index + 1, parts.len(), part.name, part.command.join(" "));
+    let runner = Runner {
+        this_program: std::env::current_exe().context("cannot tell which program this is")?,
+        browser: if wants(Need::Browser) { setup::chromium() } else { Ok(PathBuf::new()) },
+        driver: if wants(Need::Driver) { setup::chromedriver() } else { Ok(PathBuf::new()) },
+        logs: target().join("xtask/test"),
+        limit,
+    };
+    fs::create_dir_all(&runner.logs).with_context(|| format!("cannot make {}", runner.logs.display()))?;
+    let queue = Queue::new(parts);
+    let work = || -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        while let Some((part, package)) = queue.next() {
+            let row = runner.run(part, package);
+            queue.done(part, row.as_ref().is_ok_and(|row| row.tally.failed > 0));
+            rows.push(row?);
+        }
+        Ok(rows)
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        let mut rows = Vec::new();
+        for worker in workers {
+            rows.extend(worker.join().map_err(|_| anyhow!("a part could not be run"))??);
+        }
+        Ok(rows)
+    })
+}
+
+impl Runner {
+    fn run(&self, part: &Part, package: Package) -> Result<Row> {
+        println!("{}: {}", part.name, part.command.join(" "));
         let start = Instant::now();
         let not_run =
             |reason: String| (Tally { failed: 1, ..Tally::default() }, format!("      not run: {reason}"));
-        let mut command = command_of(part, &this_program);
+        let mut command = command_of(part, &self.this_program);
         command.envs(WEIGHTS.get().map(|file| ("GGUF", file)));
-        let (tally, failure) = match (part.needs, &browser, &driver) {
-            (need, ..) if need.wants_package() && !package => {
+        let (tally, failure) = match (part.needs, &self.browser, &self.driver) {
+            (need, ..) if need.wants_package() && package == Package::Failed => {
                 not_run("there is no package to test".to_owned())
             }
             (Need::Browser, Err(error), _) | (Need::Driver, _, Err(error)) => not_run(format!("{error:#}")),
@@ -160,27 +193,20 @@ fn run_parts(parts: &[&'static Part], limit: Duration) -> Result<Vec<Row>> {
                     }
                     _ => &mut command,
                 };
-                let log = logs.join(format!("{}.log", part.name));
-                run_part(part, &mut command, &log, limit)?
+                run_part(part, &mut command, &self.logs.join(format!("{}.log", part.name)), self.limit)?
             }
         };
         let time = start.elapsed();
-        if !failure.is_empty() {
-            println!("{failure}");
-        }
-        if tally.failed > 0 {
-            package &= part.name != "build";
-        }
         let word = if tally.failed > 0 { "FAILED" } else { "ok" };
+        let Tally { passed, failed, .. } = tally;
+        let shown = if failure.is_empty() { failure } else { failure + "\n" };
         println!(
-            "      {word}, {} passed, {} failed, {:.1} s",
-            tally.passed,
-            tally.failed,
+            "{shown}      {}: {word}, {passed} passed, {failed} failed, {:.1} s",
+            part.name,
             time.as_secs_f32()
         );
-        rows.push(Row { name: part.name, time, tally });
+        Ok(Row { name: part.name, time, tally })
     }
-    Ok(rows)
 }
 
 /// Runs a part with its output in a file. Returns its counts and what to show: the end of a failed part's
@@ -257,7 +283,7 @@ fn kill_marked(mark: &str) -> usize {
     ids.len()
 }
 
-fn time_table(rows: &[Row]) -> String {
+fn time_table(rows: &[Row], whole: Duration) -> String {
     let mut text = format!("{:<19}{:>9}{:>9}{:>9}{:>9}\n", "part", "seconds", "passed", "failed", "skipped");
     let mut line = |name: &str, time: Duration, tally: Tally| {
         let Tally { passed, failed, skipped } = tally;
@@ -268,7 +294,7 @@ fn time_table(rows: &[Row]) -> String {
         line(row.name, row.time, row.tally);
         total.add(row.tally);
     }
-    line("together", rows.iter().map(|row| row.time).sum(), total);
+    line("together", whole, total);
     text
 }
 
@@ -293,11 +319,12 @@ mod tests {
                 .map(|file| file.strip_prefix(root()).unwrap().to_owned())
                 .collect::<Vec<_>>()
         };
-        let (count, parts) = ("xtask/src/test/count.rs", "xtask/src/test/parts.rs");
-        assert_eq!(names("xtask/*/test/*s.rs"), [Path::new(parts)]);
+        let folder = |name: &str| PathBuf::from(format!("xtask/src/test/{name}.rs"));
+        assert_eq!(names("xtask/*/test/*s.rs"), [folder("parts")]);
         let found = names("xtask/src/t*t/*.rs");
-        assert_eq!(found, [count, "xtask/src/test/mod.rs", parts].map(PathBuf::from));
-        assert_eq!(names("xtask/src/t*t/*.rs !xtask/src/test/mod.rs"), [count, parts].map(PathBuf::from));
+        assert_eq!(found, ["count", "mod", "parts", "queue"].map(folder));
+        let without = names("xtask/src/t*t/*.rs !xtask/src/test/mod.rs");
+        assert_eq!(without, ["count", "parts", "queue"].map(folder));
         assert_eq!(names("xtask/src/t*t/*.rs !xtask/src/te"), found);
         assert_eq!(names("xtask/src/t*t/*.rs !xtask/src/test"), Vec::<PathBuf>::new());
     }

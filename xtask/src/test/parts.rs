@@ -40,7 +40,7 @@ const TAP: &str = "--test-reporter=tap";
 const PAIRS: &str = "--test-concurrency=2";
 const WASM: &str = "wasm32-unknown-unknown";
 
-/// In the order in which they run: quick parts that often fail come first. The native ones all
+/// In the order in which they begin (queue.rs): quick parts that often fail come first. The native ones all
 /// use `--workspace --all-features`: other choices would make cargo compile the dependencies
 /// again with other features. Without `bindgen-cli`, two functions of a line each with a hundred dependencies, which
 /// `web-node` compiles.
@@ -54,9 +54,7 @@ pub(super) const PARTS: &[Part] = &[
         command: &["cargo", "clippy", "--workspace", "--exclude", "bindgen-cli", "--all-targets", "--all-features", "--", CLIPPY] },
     Part { name: "clippy-wasm", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "clippy", "--package", "turnwheel", "--package", "turnwheel-npm", "--package", "turnwheel-npm-server", "--package", "turnwheel-web", "--package", "web-player",
-            "--lib", "--target", WASM, "--", CLIPPY] },
-    Part { name: "any-target", files: "", needs: Need::Nothing, count: Count::Whole,
-        command: &["cargo", "build", "--package", "turnwheel", "--all-features", "--target", WASM] },
+            "--features", "turnwheel/durable,turnwheel/jsonschema,turnwheel/tracing", "--lib", "--target", WASM, "--", CLIPPY] },
     Part { name: "rust", files: "", needs: Need::Nothing, count: Count::Cargo,
         // `--lib` runs tests also where a manifest says that there are none: those of `turnwheel-npm-server` are `turnwheel-npm`'s.
         command: &["cargo", "test", "--workspace", "--exclude", "bindgen-cli", "--exclude", "turnwheel-npm-server", "--exclude", "rig", "--all-features", "--lib",
@@ -68,8 +66,6 @@ pub(super) const PARTS: &[Part] = &[
         command: &["cargo", "test", "--workspace", "--exclude", "bindgen-cli", "--all-features", "--doc"] },
     Part { name: "doc", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "doc", "--workspace", "--exclude", "bindgen-cli", "--all-features", "--no-deps", "--config", RUSTDOC] },
-    Part { name: "crates", files: "", needs: Need::Nothing, count: Count::Whole,
-        command: &["xtask", "crates"] },
     Part { name: "vectors", files: "tests/data/vectors", needs: Need::Nothing, count: Count::Ours,
         command: &["xtask", "vectors", "FILES"] },
     Part { name: "fixtures", files: "tests/data/fixtures", needs: Need::Nothing, count: Count::Ours,
@@ -130,10 +126,16 @@ pub(super) const PARTS: &[Part] = &[
 pub(super) const E2E: &[Part] = &[
     Part { name: "build", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["xtask", "build"] },
+    // Packed and compiled as somebody who downloads them would, all dependencies anew.
+    Part { name: "crates", files: "", needs: Need::Nothing, count: Count::Whole,
+        command: &["xtask", "crates"] },
     Part { name: "advisories", files: "deny.toml", needs: Need::Nothing, count: Count::Peer,
         command: &["xtask", "deny", "--advisories"] },
     Part { name: "worlds", files: "tests/durable", needs: Need::Nothing, count: Count::Cargo,
         command: &["cargo", "test", "--profile", "fuzz", "--package", "turnwheel", "--test", "durable", "--", "--ignored", "so_"] },
+    // What a change plays a share of (tests/js/share.mjs), whole.
+    Part { name: "long", files: "tests/js/share.mjs", needs: Need::Package, count: Count::Node,
+        command: &["node", "FILES"] },
     // All of them: a change plays a tenth (tests/rig/src/worlds.rs).
     Part { name: "all-worlds", files: "tests/rig/tests", needs: Need::Nothing, count: Count::Cargo,
         command: &["cargo", "test", "--profile", "fuzz", "--package", "rig", "--tests", "--no-fail-fast", "--config", "env.TURNWHEEL_WORLDS=\"all\"",
