@@ -48,7 +48,6 @@ impl<K: AsRef<str>, V> IdMap<K, V> {
     }
 
     /// Returns the index of the entry of an id.
-    #[inline(never)]
     fn place(&self, id: &str) -> Option<usize> {
         self.index.find(id, |place| self.entries.get(place).is_some_and(|(found, _)| found.as_ref() == id))
     }
@@ -80,7 +79,6 @@ impl Index {
     }
 
     /// Returns the index of the next entry with this hash, starting at a slot.
-    #[inline(never)]
     fn next(&self, hash: usize, from: &mut usize) -> Option<usize> {
         loop {
             let slot = *from & self.0.len().wrapping_sub(1);
@@ -93,7 +91,6 @@ impl Index {
     }
 
     /// Records that the last entry has this id.
-    #[inline(never)]
     pub(crate) fn add(&mut self, id: &str, last: usize) {
         if (last + 1) * 2 > self.0.len() {
             let size = (self.0.len() * 2).max(4);
@@ -103,7 +100,6 @@ impl Index {
         self.put((hash(id), last + 1));
     }
 
-    #[inline(never)]
     fn put(&mut self, entry: (usize, usize)) {
         let mask = self.0.len().wrapping_sub(1);
         let mut slot = entry.0 & mask;
@@ -121,7 +117,6 @@ impl Index {
     }
 }
 
-#[inline(never)]
 pub(crate) fn hash(id: &str) -> usize {
     let mut hash: u32 = 0x811c_9dc5;
     for byte in id.bytes() {

@@ -15,7 +15,6 @@ impl<'a> ListWriter<'a> {
     }
 
     /// Begins an item. The caller must append exactly one value to the returned string.
-    #[inline(never)]
     pub fn item(&mut self) -> &mut String {
         self.out.push_str(if self.empty { "[" } else { "," });
         self.empty = false;
@@ -26,7 +25,6 @@ impl<'a> ListWriter<'a> {
         write_u64(u64::try_from(place).unwrap_or(u64::MAX), self.item());
     }
 
-    #[inline(never)]
     pub fn end(self) {
         self.out.push_str(if self.empty { "[]" } else { "]" });
     }
@@ -43,7 +41,6 @@ pub fn read_all<T>(list: &Value, read: fn(&Value) -> Result<T, String>) -> Resul
 }
 
 /// Reads a list, item by item. An error names the item where reading stopped.
-#[inline(never)]
 pub fn read_each(list: &Value, read: &mut dyn FnMut(&Value) -> Result<(), String>) -> Result<(), String> {
     let Some(items) = list.as_array() else {
         return Err(["a list was expected, got ", list.kind()].concat());

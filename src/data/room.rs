@@ -10,7 +10,6 @@ const SPARE: usize = 1 << 20;
 const SMALL: usize = 1 << 16;
 
 /// Whether so many bytes could be allocated now, in one piece, and some more for everybody else.
-#[inline(never)]
 pub fn has_room(bytes: usize) -> bool {
     let mut probe: Vec<u8> = Vec::new();
     let is_there = probe.try_reserve_exact(bytes.saturating_add(SPARE)).is_ok();
@@ -38,7 +37,6 @@ pub fn grow_text(text: &mut String, more: usize) -> bool {
 }
 
 /// By how much a buffer grows: a short one doubles. Nothing if there is no room.
-#[inline(never)]
 fn growth(length: usize, more: usize) -> usize {
     let extra = more.max(if length < SMALL { length } else { length / 4 }).max(8);
     let next = length.saturating_add(extra);

@@ -49,19 +49,16 @@ pub fn utf16_length(text: &str) -> u32 {
 }
 
 /// Whether a text occurs in another.
-#[inline(never)]
 pub fn contains(text: &str, wanted: &str) -> bool {
     find(text, wanted).is_some()
 }
 
 /// Whether any of several texts, separated by `|`, occurs in another.
-#[inline(never)]
 pub fn has_any(text: &str, wanted: &str) -> bool {
     split(wanted, "|").any(|wanted| contains(text, wanted))
 }
 
 /// Returns where the first of several ASCII characters occurs.
-#[inline(never)]
 pub fn find_any(text: &str, marks: &str) -> Option<usize> {
     text.bytes().position(|byte| marks.as_bytes().contains(&byte))
 }
@@ -73,7 +70,6 @@ pub fn split_while(text: &str, is: fn(u8) -> bool) -> (&str, &str) {
 }
 
 /// Converts bytes to a text, with U+FFFD for invalid ones.
-#[inline(never)]
 pub fn lossy(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut rest = bytes;
@@ -88,7 +84,6 @@ pub fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Parses a text that consists only of decimal digits.
-#[inline(never)]
 pub fn parse_u64(text: &str) -> Option<u64> {
     let mut number = if text.is_empty() { None } else { Some(0_u64) };
     for byte in text.bytes() {
@@ -100,14 +95,12 @@ pub fn parse_u64(text: &str) -> Option<u64> {
 }
 
 /// Returns what is before and after the last occurrence of an ASCII character.
-#[inline(never)]
 pub fn rsplit_once(text: &str, mark: u8) -> Option<(&str, &str)> {
     let at = text.bytes().rposition(|byte| byte == mark)?;
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 /// Returns what is before and after the first occurrence of a text in another.
-#[inline(never)]
 pub fn split_once<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
     let at = find(text, mark)?;
     Some((text.get(..at)?, text.get(at + mark.len()..)?))
@@ -127,7 +120,6 @@ pub struct Parts<'a> {
 impl<'a> Iterator for Parts<'a> {
     type Item = &'a str;
 
-    #[inline(never)]
     fn next(&mut self) -> Option<&'a str> {
         let rest = self.rest.take()?;
         let Some((part, after)) = split_once(rest, self.mark) else { return Some(rest) };
@@ -181,12 +173,10 @@ pub trait Put {
 }
 
 impl Put for String {
-    #[inline(never)]
     fn put(&mut self, text: &str) {
         self.push_str(text);
     }
 
-    #[inline(never)]
     fn put_char(&mut self, c: char) {
         self.push_str(c.encode_utf8(&mut [0; 4]));
     }
@@ -197,7 +187,6 @@ pub fn number(n: impl TryInto<u64>) -> String {
     decimal(n.try_into().unwrap_or(u64::MAX))
 }
 
-#[inline(never)]
 fn decimal(n: u64) -> String {
     let mut text = String::new();
     write_u64(n, &mut text);

@@ -47,7 +47,6 @@ impl AgentStream {
     }
 
     /// Writes the agents inside the tools: those that run, and those of a checkpoint that have not gone on yet.
-    #[inline(never)]
     fn write_children(&self, out: &mut ObjectWriter<'_>) {
         let mut children = Vec::new();
         for (_, child) in self.round.tasks.children() {

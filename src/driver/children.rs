@@ -65,7 +65,6 @@ impl AgentStream {
 
     /// Ends the agents inside the tools before the tools are told that nobody wants them any more.
     #[cold]
-    #[inline(never)]
     pub(super) fn close_children(&self, reason: &str) {
         for (_, child) in self.round.tasks.children() {
             child.close(reason);
@@ -136,14 +135,12 @@ impl AgentStream {
 
     /// Nobody is left to answer questions of the agents inside the tools.
     #[cold]
-    #[inline(never)]
     pub(super) fn desert_children(&self) {
         self.round.tasks.children().into_iter().for_each(|(_, child)| child.desert());
     }
 
     /// Gives the answers to questions of sub-agents to them, and returns the others, if there are any.
     #[cold]
-    #[inline(never)]
     pub(super) fn answer_children(
         &mut self,
         mut answers: Vec<(String, Answer)>,
@@ -168,7 +165,6 @@ impl AgentStream {
 
     /// An agent inside a call goes on: it gets the answers that came before.
     #[cold]
-    #[inline(never)]
     pub(super) fn answer_early(&mut self, id: EffectId) {
         let Some(child) = self.round.tasks.child(id) else { return };
         let call_id = child.call_id();

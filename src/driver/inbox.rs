@@ -61,7 +61,6 @@ impl Inbox {
     }
 
     /// Takes the next command, if it is of this kind.
-    #[inline(never)]
     pub(super) fn take_if(&self, is: fn(&AgentCommand) -> bool) -> Option<AgentCommand> {
         let mut mail = self.0.mail.borrow_mut();
         let command = mail.pop_front_if(|command| is(command));
@@ -96,7 +95,6 @@ impl Inbox {
 
     /// Takes the decisions that were posted before the run was aborted.
     #[cold]
-    #[inline(never)]
     pub(super) fn take_decisions_before_abort(&self) -> Vec<AgentCommand> {
         let mut mail = self.0.mail.borrow_mut();
         let mut decisions = Vec::new();

@@ -213,7 +213,6 @@ impl AgentStream {
     }
 
     #[cold]
-    #[inline(never)]
     fn take_options(&mut self, turn: TurnOptions) -> Result<(), String> {
         // The host may have taken a tool away since the run began: then it is not active any more.
         let mut own = self.options.as_deref().cloned().unwrap_or_default();

@@ -103,7 +103,6 @@ fn no_key(before: Option<&str>, text: &str) -> LocalBoxStream<'static, Assistant
 
 /// Calls a model inside a layer.
 #[cold]
-#[inline(never)]
 fn call_in(
     (layer, attempt): (Rc<dyn ModelLayer>, u32),
     model: &Model,

@@ -75,7 +75,6 @@ impl AgentStream {
 
     /// Applies what was posted before the run, including an abort, before the run begins. A run that
     /// continues from a checkpoint first emits that it does, and then the events not emitted yet.
-    #[inline(never)]
     pub(super) fn begin(&mut self, begin: Beginning) {
         self.record_beginning(&begin);
         match begin {
@@ -159,7 +158,6 @@ impl AgentStream {
 
     /// Processes one thing: a tool's reply first, then abort and mail, then the rest. Returns `Ready(true)`
     /// if there was one, and `Ready(false)` if the listeners must be told first.
-    #[inline(never)]
     fn poll_tasks(&mut self, cx: &mut Context<'_>, is_delivered: bool) -> Poll<bool> {
         self.round.tasks.wake_by(cx.waker());
         self.handover.inbox.wake_by(cx.waker());
@@ -300,7 +298,6 @@ impl AgentStream {
         has_handled
     }
 
-    #[inline(never)]
     pub(super) fn handle_command(&mut self, command: AgentCommand) {
         if let AgentCommand::Cancel(reason) = &command {
             self.close_children(reason);

@@ -21,7 +21,6 @@ use super::hooks::{call_hooks, hook_error};
 use super::tasks::{EffectFuture, Polled};
 
 impl AgentStream {
-    #[inline(never)]
     pub(super) fn start(&mut self, id: EffectId, effect: Effect) {
         if let Some(recording) = &self.recording {
             recording.starts();
@@ -166,7 +165,6 @@ impl AgentStream {
         polled.into_iter().for_each(|polled| self.take_polled(id, polled));
     }
 
-    #[inline(never)]
     fn execute(
         &mut self,
         config: &Rc<AgentLoopConfig>,

@@ -235,7 +235,6 @@ impl Tasks {
 
     /// Gives an answer to a question to the tool that asked it.
     #[cold]
-    #[inline(never)]
     pub(super) fn answer(&mut self, id: EffectId, number: u64, answer: Answer) {
         if let Some(task) = self.tasks.get(&id)
             && let EffectFuture::Tool(tool) = &task.work

@@ -23,7 +23,6 @@ use super::step::Step;
 
 impl Step<'_> {
     /// Second pass: everything that needs a decision is asked for, all at once.
-    #[inline(never)]
     pub(super) fn open_table(&mut self, batch: &mut Batch) {
         let calls = batch.blocks(&|call| !call.status.is_done());
         let mut actions = Vec::with_capacity(calls.len());
@@ -48,7 +47,6 @@ impl Step<'_> {
     }
 
     /// What the rules say about a call, and whether its tool requires approval.
-    #[inline(never)]
     pub(super) fn ruling(&self, call: &ToolCallBlock) -> (ToolApprovalAction, bool) {
         let need = self.requires_approval(call);
         let command = command_of(&call.arguments);
@@ -65,7 +63,6 @@ impl Step<'_> {
         }
     }
 
-    #[inline(never)]
     pub(super) fn request_approval(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
         let id = self.new_question(batch, place);
         let Some(call) = batch.calls.get(place) else { return };
@@ -89,7 +86,6 @@ impl Step<'_> {
     }
 
     /// Gives a call a question with an id that no other question has.
-    #[inline(never)]
     fn new_question(&self, batch: &mut Batch, place: usize) -> String {
         let mut id = self.new_id();
         // A host whose ids are not unique: at least no two questions of a batch share one.
@@ -103,7 +99,6 @@ impl Step<'_> {
         id
     }
 
-    #[inline(never)]
     pub(super) fn ask_approver(&mut self, batch: &mut Batch, place: usize, requires_approval: bool) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let effect = self.start(Effect::Approve(ApprovalRequest {
@@ -139,7 +134,6 @@ impl Step<'_> {
     }
 
     /// Tells the listeners that the question about a call is closed.
-    #[inline(never)]
     pub(super) fn close_question(&mut self, batch: &Batch, place: usize, approved: bool, by: DecisionSource) {
         let Some(call) = batch.calls.get(place) else { return };
         let Some(Asked { id, .. }) = call.question.clone() else { return };
@@ -182,7 +176,6 @@ impl Step<'_> {
         }
     }
 
-    #[inline(never)]
     pub(super) fn resolve_by_command(&mut self, decisions: Vec<(String, ToolDecision)>) {
         let first = decisions.first().map(|(id, _)| id.clone());
         let answered = decisions.iter().map(|(id, _)| id).find(|id| self.has_result(id)).cloned();

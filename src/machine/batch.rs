@@ -188,7 +188,6 @@ impl Batch {
     }
 
     /// Returns the calls as their tools receive them.
-    #[inline(never)]
     pub(super) fn blocks(&self, which: &dyn Fn(&BatchCall) -> bool) -> Vec<ToolCallBlock> {
         let mut blocks = Vec::with_capacity(self.calls.len());
         for call in self.calls.iter().filter(|call| which(call)) {
@@ -197,7 +196,6 @@ impl Batch {
         blocks
     }
 
-    #[inline(never)]
     pub(super) fn results(&self) -> Vec<Rc<ToolResultMessage>> {
         let mut results = Vec::with_capacity(self.calls.len());
         for result in self.calls.iter().filter_map(|call| call.result.as_ref()) {
@@ -236,7 +234,6 @@ impl BatchCall {
     }
 
     /// The arguments as the tool receives them.
-    #[inline(never)]
     pub(crate) fn effective(&self) -> Cow<'_, ToolCallBlock> {
         if self.arguments.is_same(&self.block.arguments) {
             return Cow::Borrowed(&self.block);

@@ -73,7 +73,6 @@ impl LoopState {
 impl Step<'_> {
     /// Its own budget, and those around it.
     #[cold]
-    #[inline(never)]
     fn accounts(&self) -> Vec<Account> {
         let Spending { books, earlier, around, .. } = &self.state.spending;
         let own = self.rules.budget.map(|budget| Account::new(budget, books.clone(), *earlier));
@@ -82,7 +81,6 @@ impl Step<'_> {
 
     /// The budgets that sub-agents of this run use.
     #[cold]
-    #[inline(never)]
     fn keep_accounts(&mut self) {
         self.state.shared_accounts = Accounts(self.accounts());
     }
@@ -101,7 +99,6 @@ impl Step<'_> {
     }
 
     #[cold]
-    #[inline(never)]
     fn release(&mut self) {
         let reserved = std::mem::take(&mut self.state.spending.reserved);
         self.accounts().iter().for_each(|account| account.release(&reserved));
@@ -128,7 +125,6 @@ impl Step<'_> {
     }
 
     #[cold]
-    #[inline(never)]
     fn seek_room(&mut self) -> bool {
         match self.check_accounts() {
             Room::Enough => return true,
@@ -176,7 +172,6 @@ impl Step<'_> {
 
     /// A person has answered whether more may be used.
     #[cold]
-    #[inline(never)]
     pub(super) fn answer_budget(&mut self, answer: Answer) {
         let question = match std::mem::take(&mut self.state.phase) {
             Phase::Questioned(question) => question,
@@ -219,7 +214,6 @@ impl Step<'_> {
     }
 
     #[cold]
-    #[inline(never)]
     fn is_too_much(&mut self, used: &Usage) -> bool {
         let mut expected = self.expected();
         expected.add(&Amounts::of(used));
@@ -234,7 +228,6 @@ impl Step<'_> {
     /// Tells the listeners of a limit that would be exceeded. Returns what happens then: what the run's own budget says, and
     /// an end if it is that of a run around it, unless a person is to be asked.
     #[cold]
-    #[inline(never)]
     fn find_exceeded(&mut self, expected: &Amounts) -> Option<(ReachedLimit, OnExceed)> {
         let own = usize::from(self.rules.budget.is_some());
         let accounts = self.accounts();
@@ -263,14 +256,12 @@ impl Step<'_> {
     }
 
     #[cold]
-    #[inline(never)]
     fn warn(&mut self, account: &Account) {
         let warnings: Vec<ReachedLimit> = account.warnings(self.now).collect();
         warnings.into_iter().for_each(|reached| self.tell(BudgetState::Warn, reached));
     }
 
     #[cold]
-    #[inline(never)]
     fn tell(&mut self, state: BudgetState, reached: ReachedLimit) {
         let ReachedLimit { kind, used, limit } = reached;
         let told = &mut self.state.spending.told;
@@ -282,7 +273,6 @@ impl Step<'_> {
 
     /// What the next call is expected to use: what it reads, and as much as its answer may have, or the last one had.
     #[cold]
-    #[inline(never)]
     fn expected(&self) -> Amounts {
         if !self.accounts().iter().any(Account::needs_estimate) {
             return Amounts::default();
@@ -306,7 +296,6 @@ impl Step<'_> {
     }
 
     #[cold]
-    #[inline(never)]
     fn reserve_expected(&mut self) {
         let expected = self.expected();
         self.reserve_amounts(expected);
@@ -330,7 +319,6 @@ impl Step<'_> {
     }
 
     #[cold]
-    #[inline(never)]
     fn is_one_too_many(&mut self) -> bool {
         let accounts = self.accounts();
         let exceeded = accounts.iter().find_map(|account| account.exceeded_by(&ONE_CALL, self.now));
@@ -345,7 +333,6 @@ impl Step<'_> {
 
     /// The options of the last call, and its line.
     #[cold]
-    #[inline(never)]
     pub(super) fn wrap_up(&self, options: Rc<StreamOptions>) -> (Rc<str>, Rc<StreamOptions>) {
         let prompt = &self.rules.system_prompt;
         let prompt: Rc<str> =

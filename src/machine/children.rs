@@ -36,7 +36,6 @@ const TELLING: [&str; 7] = [
 
 impl Step<'_> {
     #[cold]
-    #[inline(never)]
     pub(super) fn child_event(&mut self, batch: &mut Batch, place: usize, child: ChildEvent) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         if !self.state.children.is_empty() {
@@ -150,7 +149,6 @@ impl LoopState {
 
 /// Returns what the run counts anew, and what its listeners are told.
 #[cold]
-#[inline(never)]
 pub(super) fn take_event(
     call_id: &str,
     state: &mut ChildState,

@@ -29,7 +29,6 @@ impl Step<'_> {
     }
 
     #[cold]
-    #[inline(never)]
     fn close_child(&mut self, batch: &mut Batch, place: usize) {
         let reason = match &batch.ending {
             Ending::Stopped(error) => error.message.as_str(),

@@ -23,7 +23,6 @@ pub(super) enum Cleared {
 }
 
 impl Step<'_> {
-    #[inline(never)]
     pub(super) fn begin_batch(&mut self, answer: StoredAnswer) {
         let mut batch = Box::new(new_batch(answer));
         let calls = batch.blocks(&|_| true);
@@ -65,7 +64,6 @@ impl Step<'_> {
     }
 
     /// First pass: the policies see every call before any of them is asked for or run.
-    #[inline(never)]
     pub(super) fn clear_by_policies(&mut self, batch: &mut Batch) -> Result<(), String> {
         if self.rules.pre_dispatch.is_empty() {
             return Ok(());

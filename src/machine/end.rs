@@ -50,7 +50,6 @@ impl Step<'_> {
     }
 
     /// Ends the run in any phase. The error says whether it was aborted or exceeded its time limit.
-    #[inline(never)]
     pub(super) fn interrupt_run(&mut self, error: ErrorInfo) {
         match std::mem::take(&mut self.state.phase) {
             Phase::Idle => {}

@@ -39,7 +39,6 @@ impl Step<'_> {
         }
     }
 
-    #[inline(never)]
     pub(super) fn reply_to_batch(&mut self, mut batch: Box<Batch>, id: EffectId, reply: Reply) {
         if batch.after_hook == Some(id) {
             batch.after_hook = None;

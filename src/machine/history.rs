@@ -50,7 +50,6 @@ pub(crate) enum Conversion {
 }
 
 impl History {
-    #[inline(never)]
     pub(super) fn of(messages: Vec<AgentMessage>) -> Self {
         let mut history = History::default();
         history.replace(messages);
@@ -61,7 +60,6 @@ impl History {
     /// Reuses the messages of the last run in another one: what is known about them is kept. If others
     /// replaced them, the ids of those that are gone become free again, so that they do not accumulate for
     /// ever.
-    #[inline(never)]
     pub(crate) fn reuse(known: Option<Box<History>>, messages: Vec<AgentMessage>) -> Self {
         match known {
             Some(known) if known.conversions.len() == messages.len() => {
@@ -168,7 +166,6 @@ impl History {
 
     /// Returns the tokens, estimated in two ways: for everything, and from the provider's report for the
     /// newest answer plus an estimate for what came after it.
-    #[inline(never)]
     pub(crate) fn tokens(&mut self) -> (u64, u64) {
         let weight = &mut self.weight;
         for message in self.messages.get(weight.messages..).unwrap_or_default() {

@@ -103,7 +103,6 @@ impl Step<'_> {
         }
     }
 
-    #[inline(never)]
     fn reply_to_stream(
         &mut self,
         mut inference: Box<Inference>,
@@ -149,7 +148,6 @@ impl Step<'_> {
 
     /// Gives the arguments of calls the names of their tools' schemas: some providers were told others.
     #[cold]
-    #[inline(never)]
     fn give_own_names(&self, content: &mut [ContentBlock]) {
         for block in content {
             if let ContentBlock::ToolCall(call) = block
@@ -177,7 +175,6 @@ impl Step<'_> {
     }
 
     /// The answer is complete: it is shown, stored, and the hooks are called.
-    #[inline(never)]
     fn finish_message(
         &mut self,
         mut inference: Box<Inference>,
@@ -230,7 +227,6 @@ impl Step<'_> {
 
     /// Calls are taken from the content: the provider's stop reason is not trusted to say whether there are any.
     /// It is trusted to forbid them.
-    #[inline(never)]
     pub(super) fn answered(&mut self, answer: StoredAnswer) {
         if answer.message.tool_calls().next().is_some() {
             self.state.tally.pauses = 0;
@@ -241,7 +237,6 @@ impl Step<'_> {
     }
 
     /// Ends the turn with what has arrived of the streaming answer.
-    #[inline(never)]
     pub(super) fn cut_stream(
         &mut self,
         mut streaming: Streaming,
@@ -257,7 +252,6 @@ impl Step<'_> {
     }
 
     /// An answer of one of the models.
-    #[inline(never)]
     pub(super) fn message(
         &self,
         model: usize,

@@ -11,7 +11,6 @@ use super::phase::Phase;
 use super::step::Step;
 
 impl Step<'_> {
-    #[inline(never)]
     pub(super) fn command(&mut self, command: AgentCommand) {
         match command {
             AgentCommand::Steer(letter) => self.receive_steering(vec![letter]),

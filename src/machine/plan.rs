@@ -15,7 +15,6 @@ use super::step::Step;
 
 impl Step<'_> {
     /// Forms groups from the calls that may run.
-    #[inline(never)]
     pub(super) fn plan(&mut self, batch: &mut Batch) {
         if batch.cleared.is_empty()
             || (self.gate() == ApprovalGate::Batch && !self.state.approvals.is_complete())

@@ -24,7 +24,6 @@ impl Step<'_> {
         self.rules.max_turns.is_some_and(|max| self.state.tally.turns >= max)
     }
 
-    #[inline(never)]
     pub(super) fn pre_turn(&mut self) {
         if self.is_out_of_turns() {
             return self.stop_before_call(RunStopReason::MaxTurns);

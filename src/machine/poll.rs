@@ -20,7 +20,6 @@ impl Step<'_> {
 
     /// The poll was answered, or messages that arrived in the meantime make its answer unnecessary.
     /// Steering comes first.
-    #[inline(never)]
     pub(super) fn polled(&mut self, queue: Queue, then: AfterPoll) {
         let mut taken = self.take_steering();
         if taken.is_empty() && queue == Queue::FollowUp {

@@ -44,7 +44,6 @@ impl Step<'_> {
         self.state.phase = Phase::Preparing { effect, overflow };
     }
 
-    #[inline(never)]
     pub(super) fn prepared(&mut self, result: Result<Transform, String>, overflow: bool) {
         if !overflow && !self.state.turn.message_open && self.is_out_of_turns() {
             // For a call that will not be, nothing is shortened.
@@ -184,7 +183,6 @@ impl Step<'_> {
         self.state.phase = Phase::Compacting { effect };
     }
 
-    #[inline(never)]
     pub(super) fn compacted(&mut self, result: Option<Result<Compaction, String>>) {
         let overflow = self.state.turn.overflow.clone();
         let overflow =

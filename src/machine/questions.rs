@@ -32,7 +32,6 @@ enum Asker {
 impl Step<'_> {
     /// A running tool asks a person.
     #[cold]
-    #[inline(never)]
     pub(super) fn ask_person(&mut self, batch: &mut Batch, place: usize, asking: Asking) {
         let Asking { number, ask } = asking;
         let is_taken = |id: &str| {
@@ -65,7 +64,6 @@ impl Step<'_> {
 
     /// The time limit of a call stands still while it waits for a person.
     #[cold]
-    #[inline(never)]
     pub(super) fn watch_time(&mut self, batch: &mut Batch, place: usize) {
         let Some(call) = batch.calls.get_mut(place) else { return };
         let CallStatus::Running(effect, timer) = call.status else { return };
@@ -89,7 +87,6 @@ impl Step<'_> {
 
     /// A call is over, or nobody is there to answer: its tool gets no answers any more.
     #[cold]
-    #[inline(never)]
     pub(super) fn close_asks(&mut self, asks: Vec<OpenAsk>) {
         for OpenAsk { question, .. } in asks {
             self.resolved(&question, false, DecisionSource::Abort);
@@ -109,7 +106,6 @@ impl Step<'_> {
     }
 
     /// Answers questions by their ids: all of them or none.
-    #[inline(never)]
     pub(super) fn answer_questions(&mut self, answers: Vec<(String, Answer)>) {
         let (mut decisions, mut others) = (Vec::new(), Vec::new());
         for (id, answer) in answers {
@@ -164,7 +160,6 @@ impl Step<'_> {
     }
 
     #[cold]
-    #[inline(never)]
     fn answer_tool(&mut self, place: usize, id: &str, answer: Answer) {
         let Some(mut batch) = self.take_batch() else { return };
         self.give_answer(&mut batch, place, id, answer, DecisionSource::Command);
@@ -184,7 +179,6 @@ impl Step<'_> {
 
     /// Nobody is there to answer the questions of tools.
     #[cold]
-    #[inline(never)]
     pub(super) fn cancel_asks(&mut self) {
         let Some(mut batch) = self.take_batch() else { return };
         for place in 0..batch.calls.len() {

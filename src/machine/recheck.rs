@@ -30,7 +30,6 @@ enum Recheck {
 }
 
 impl Step<'_> {
-    #[inline(never)]
     pub(super) fn resume_batch(&mut self, mut batch: Box<Batch>) {
         self.answer_filtered(&mut batch);
         self.interrupt_unrepeatable(&mut batch);

@@ -61,7 +61,6 @@ impl Step<'_> {
 
     /// Calls the model again in the same turn after the context was shortened, with the same dynamic prompt
     /// and a fresh count of attempts.
-    #[inline(never)]
     pub(super) fn call_model_again(&mut self) {
         if self.state.turn.message_open && !self.may_pay_again(ErrorKind::ContextOverflow) {
             return;

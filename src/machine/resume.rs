@@ -49,7 +49,6 @@ pub(super) fn begin_with<'a>(
 }
 
 impl Step<'_> {
-    #[inline(never)]
     pub(super) fn resume_run(&mut self) {
         let Some(elapsed) = self.state.timing.restored.take() else { return };
         self.state.timing.began = self.now.saturating_sub(elapsed);
@@ -113,7 +112,6 @@ impl Step<'_> {
         )))
     }
 
-    #[inline(never)]
     fn resume_inference(&mut self, inference: Inference) {
         match inference.stage {
             AttemptStage::AfterHook(_, answer) => {

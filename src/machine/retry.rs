@@ -34,7 +34,6 @@ impl Step<'_> {
 
     /// Tells the hooks of a failed attempt before anything is done about it. The stop reason is the provider's, if that
     /// is what ended the answer.
-    #[inline(never)]
     pub(super) fn fail(
         &mut self,
         mut inference: Box<Inference>,
@@ -95,7 +94,6 @@ impl Step<'_> {
     }
 
     /// Handles a failed attempt: recovers, retries, falls back or gives up.
-    #[inline(never)]
     pub(super) fn handle_failure(&mut self, mut inference: Box<Inference>, failed: FailedAttempt) {
         let FailedAttempt { streaming, mut error, stop_reason } = failed;
         if let Some(stop_reason) = stop_reason {

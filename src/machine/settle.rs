@@ -154,7 +154,6 @@ impl Step<'_> {
         }
     }
 
-    #[inline(never)]
     pub(super) fn end_batch(&mut self, mut batch: Batch) {
         self.state.approvals.close();
         if batch.is_answer && self.state.structured.output.is_none() && matches!(batch.ending, Ending::Normal)

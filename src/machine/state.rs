@@ -178,7 +178,6 @@ impl LoopState {
         LoopState::with_history(context, History::of(history), session)
     }
 
-    #[inline(never)]
     pub(crate) fn with_history(context: AgentRunContext, history: History, session: SessionState) -> Self {
         LoopState {
             context,

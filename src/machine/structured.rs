@@ -59,7 +59,6 @@ impl Step<'_> {
         }
     }
 
-    #[inline(never)]
     fn ask_for_output(&mut self, request: &mut ModelRequest, schema: RawJson, model: &ModelName) {
         let (supports_tools, native) = (model.supports_tools, model.native_output());
         request.output = None;

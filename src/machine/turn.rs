@@ -17,7 +17,6 @@ use super::structured::Answered;
 const MAX_PAUSES: u32 = 5;
 
 impl Step<'_> {
-    #[inline(never)]
     pub(super) fn begin(&mut self, prompts: Vec<AgentMessage>) {
         if !matches!(self.state.phase, Phase::Idle) {
             return;
@@ -100,7 +99,6 @@ impl Step<'_> {
     }
 
     /// The answer has no calls.
-    #[inline(never)]
     pub(super) fn finish_text_turn(&mut self, message: &Rc<AssistantMessage>, place: usize) {
         let rejected = match self.check_text(message) {
             Answered::AsItIs => None,

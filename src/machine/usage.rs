@@ -9,7 +9,6 @@ use super::step::Step;
 
 impl Step<'_> {
     /// Completes what is known of the usage of a call that is over. `error` is why it failed, if it did.
-    #[inline(never)]
     pub(super) fn account(&self, model: usize, streaming: &mut Streaming, error: Option<&ErrorInfo>) {
         let told = self.priced(model, &streaming.assembler.usage);
         streaming.assembler.usage = told;
@@ -36,7 +35,6 @@ impl Step<'_> {
 
     /// A usage of which a part may be missing, with that part estimated.
     #[cold]
-    #[inline(never)]
     pub(super) fn estimated(
         &self,
         model: usize,

@@ -38,7 +38,6 @@ impl RawJson {
     ///
     /// # Errors
     /// If a number is not finite. The text says which.
-    #[inline(never)]
     pub(crate) fn as_arguments(&self) -> Result<RawJson, String> {
         let mut look = Look::default();
         // It is known to be valid.
@@ -79,7 +78,6 @@ impl Look {
         }
     }
 
-    #[inline(never)]
     fn note(&mut self, from: usize, name: &str) {
         let hash = hash(name);
         let others = self.names.get(from..).unwrap_or_default();
@@ -95,14 +93,12 @@ impl Look {
 const PROTO: &str = "__proto__";
 
 #[cold]
-#[inline(never)]
 fn mended(text: &str) -> Result<Result<RawJson, String>, JsonError> {
     let mut value = Value::parse(text)?;
     Ok(mend(&mut value, "").map(|()| value.to_raw()))
 }
 
 #[cold]
-#[inline(never)]
 fn mend(value: &mut Value, path: &str) -> Result<(), String> {
     match value {
         Value::Number(Number(number)) => match extent(number) {

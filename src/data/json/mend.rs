@@ -5,7 +5,6 @@ use super::{RawJson, Reader, Value};
 /// Returns a text with the raw control characters in its strings written as escapes; `None` if there are none. Gateways
 /// that write JSON by hand leave tabs and line ends as they are.
 #[cold]
-#[inline(never)]
 pub(crate) fn escaped_controls(text: &str) -> Option<String> {
     let mut out = String::new();
     let (mut begun, mut is_inside, mut is_escaped) = (0, false, false);
@@ -37,7 +36,6 @@ const MAX_WRAPPINGS: usize = 3;
 /// raw control characters in strings, an empty value before the object, the same object again, and an object that is
 /// written as a JSON string. All of that is the server's doing: the model cannot correct it.
 #[cold]
-#[inline(never)]
 pub(crate) fn mended_object(text: &str) -> Option<RawJson> {
     let escaped = escaped_controls(text);
     let mut object = only_value(escaped.as_deref().unwrap_or(text))?;

@@ -65,7 +65,6 @@ impl JsonError {
     }
 
     /// Returns both as one text.
-    #[inline(never)]
     pub(crate) fn text(&self) -> String {
         [self.message(), " at byte ", &text::number(self.offset())].concat()
     }

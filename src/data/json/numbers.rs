@@ -62,7 +62,6 @@ pub(super) fn extent(number: &str) -> Extent {
 }
 
 #[cold]
-#[inline(never)]
 fn extent_of(number: &str, is_negative: bool) -> Extent {
     let (mut digits, mut power, mut is_fraction, mut exponent) = (Vec::new(), -1_i64, false, "");
     for (at, byte) in number.bytes().enumerate() {

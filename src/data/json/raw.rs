@@ -33,7 +33,6 @@ impl RawJson {
 
     /// Creates an object from members that are each written with a comma before them; `None` if there are
     /// none.
-    #[inline(never)]
     pub(crate) fn object_of(members: &str) -> Option<RawJson> {
         if members.is_empty() {
             None

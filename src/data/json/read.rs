@@ -50,7 +50,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    #[inline(never)]
     fn peek_byte_outlined(&mut self) -> u8 {
         self.peek_byte()
     }
@@ -152,7 +151,6 @@ impl<'a> Reader<'a> {
     /// Reads the key of the next member including its colon, and the bracket before the first one; `None`
     /// after the last one. A key with an escape is put into `spare`. A single function for all objects,
     /// because the code of `object` is in the Wasm file once for each use.
-    #[inline(never)]
     fn next_key<'k>(&mut self, is_first: bool, spare: &'k mut String) -> Result<Option<&'k str>, JsonError>
     where
         'a: 'k,
@@ -191,7 +189,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether another item follows. Also reads the bracket before the first one.
-    #[inline(never)]
     fn next_item(&mut self, is_first: bool) -> Result<bool, JsonError> {
         if is_first {
             self.open(b'[', "a list was expected")?;
@@ -270,7 +267,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    #[inline(never)]
     fn open(&mut self, bracket: u8, message: &'static str) -> Result<(), JsonError> {
         if self.peek_byte() != bracket {
             return Err(self.error(message));
@@ -312,7 +308,6 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    #[inline(never)]
     pub(super) fn error(&self, message: &'static str) -> JsonError {
         JsonError(Box::new((message, self.at)))
     }

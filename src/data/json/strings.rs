@@ -136,7 +136,6 @@ impl<'a> Reader<'a> {
 }
 
 /// Returns the number that a few hex digits represent.
-#[inline(never)]
 pub(crate) fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
 }
@@ -153,7 +152,6 @@ pub fn write_str(text: &str, out: &mut String) {
 const LONG: usize = 1 << 12;
 
 /// Like [`write_str`], without the quotes.
-#[inline(never)]
 pub(super) fn write_plain(text: &str, out: &mut String) {
     let mut rest = text;
     loop {

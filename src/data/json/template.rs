@@ -4,7 +4,6 @@ use super::strings::write_plain;
 
 /// Appends JSON from a template. Each `$`, which stands in quotes, is replaced with the next value, escaped
 /// as in a JSON string; each `#` with the next value as it is.
-#[inline(never)]
 pub(crate) fn fill(template: &str, values: &[&str], out: &mut String) {
     let mut from = 0;
     for value in values {

@@ -68,20 +68,17 @@ impl Value {
     }
 
     /// Returns the string at a key of an object.
-    #[inline(never)]
     pub fn text_at(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
     /// Like [`Value::text_at`], but copied.
-    #[inline(never)]
     pub fn owned_at(&self, key: &str) -> Option<String> {
         self.text_at(key).map(str::to_owned)
     }
 
     /// Returns the number at a key of an object, rounded down to a whole number: milliseconds may have a
     /// fraction.
-    #[inline(never)]
     pub fn number_at(&self, key: &str) -> Option<u64> {
         let Value::Number(Number(text)) = self.get(key)? else { return None };
         let (whole, fraction) = parts(text);
@@ -89,19 +86,16 @@ impl Value {
     }
 
     /// Returns the boolean at a key of an object.
-    #[inline(never)]
     pub fn flag_at(&self, key: &str) -> Option<bool> {
         self.get(key)?.as_bool()
     }
 
     /// Returns the items of the list at a key of an object; none if there is no list.
-    #[inline(never)]
     pub fn list_at(&self, key: &str) -> &[Value] {
         self.get(key).and_then(Value::as_array).unwrap_or_default()
     }
 
     /// Returns the members of the object at a key of an object; none if there is no object.
-    #[inline(never)]
     pub fn members_at(&self, key: &str) -> &[(String, Value)] {
         match self.get(key) {
             Some(Value::Object(map)) => &map.0,

@@ -130,7 +130,6 @@ impl<'a> ObjectWriter<'a> {
 
     /// Writes members from a template. Each `$`, which stands in quotes, is replaced with the next value, escaped as in a
     /// JSON string; each `#` with the next value as it is.
-    #[inline(never)]
     pub fn fill(&mut self, template: &str, values: &[&str]) -> &mut Self {
         self.out.push_str(if self.empty { "{" } else { "," });
         self.empty = false;
@@ -147,7 +146,6 @@ impl<'a> ObjectWriter<'a> {
     }
 
     /// Closes the object.
-    #[inline(never)]
     pub fn end(self) {
         self.out.push_str(if self.empty { "{}" } else { "}" });
     }

@@ -91,7 +91,6 @@ pub struct AgentLoopConfig {
 
 impl AgentLoopConfig {
     /// Creates a configuration with one model and defaults for everything else.
-    #[inline(never)]
     pub fn new(model: Model, timer: Rc<dyn Timer>) -> Self {
         AgentLoopConfig::with_ids(model, timer, Rc::new(random_id))
     }
@@ -159,7 +158,6 @@ impl AgentLoopConfig {
 
     /// Sets the tools without checking them. If two have the same name, the first one runs and both are offered, which a
     /// provider may refuse; [`AgentLoopConfig::set_tools`] refuses it here.
-    #[inline(never)]
     pub fn offer_tools(&mut self, tools: Vec<Rc<dyn AgentTool>>) {
         let mut specs: Vec<ToolSpec> = Vec::with_capacity(tools.len());
         let mut schemas = Vec::with_capacity(tools.len());

@@ -130,13 +130,11 @@ impl Rules {
     }
 
     #[cold]
-    #[inline(never)]
     fn looks_for_odd_names(&self) -> bool {
         self.tools.iter().any(|tool| has_odd_names(tool.schema.parameters.as_str()))
     }
 
     /// Defaults for everything but the models and the source of ids.
-    #[inline(never)]
     pub(crate) fn with_models(models: Vec<ModelName>, new_id: Rc<dyn Fn() -> String>) -> Self {
         Rules {
             models,

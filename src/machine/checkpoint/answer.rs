@@ -31,7 +31,6 @@ fn cut_of(streaming: &Streaming) -> Cut {
     Cut { shown, usage, content: assembler.partial() }
 }
 
-#[inline(never)]
 pub(super) fn read_stage(history: &History, inference: &Part<'_>) -> AttemptStage {
     match inference.word("step") {
         "before_hook" => AttemptStage::BeforeHook(0),

@@ -53,7 +53,6 @@ impl Batch {
         ending.end();
     }
 
-    #[inline(never)]
     pub(super) fn read(history: &History, part: &Part<'_>) -> Option<Batch> {
         let answer = StoredAnswer::read(history, part)?;
         let calls = part.list("calls");
@@ -130,7 +129,6 @@ impl BatchCall {
         object.end();
     }
 
-    #[inline(never)]
     pub(super) fn read(&mut self, part: &Part<'_>, results: &[AgentMessage]) {
         let id = self.block.call_id.as_str();
         if part.word("callId") != id {
@@ -189,7 +187,6 @@ impl Ending {
         }
     }
 
-    #[inline(never)]
     pub(super) fn read(part: &Part<'_>) -> Ending {
         let reason = part.get("reason").and_then(Value::as_str);
         match part.word("kind") {

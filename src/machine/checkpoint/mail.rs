@@ -119,7 +119,6 @@ impl ToJson for AgentCommand {
 }
 
 impl FromJson for AgentCommand {
-    #[inline(never)]
     fn from_json(value: &Value) -> Result<AgentCommand, String> {
         let get = |key: &str| value.get(key).unwrap_or(&Value::Null);
         let word = |key: &str| get(key).as_str().unwrap_or_default();

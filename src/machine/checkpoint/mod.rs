@@ -157,7 +157,6 @@ impl LoopState {
     ///
     /// # Errors
     /// Names the field that cannot be read.
-    #[inline(never)]
     pub fn read_checkpoint(
         history: Vec<AgentMessage>,
         session: SessionState,
@@ -232,7 +231,6 @@ fn texts_of(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().unwrap_or_default().iter().filter_map(Value::as_str)
 }
 
-#[inline(never)]
 fn read_phase(history: &History, phase: &Part<'_>) -> Phase {
     let effect = 0;
     match phase.word("kind") {
@@ -292,7 +290,6 @@ fn read_context(run: &Part<'_>) -> AgentRunContext {
     }
 }
 
-#[inline(never)]
 fn read_turn(history: &History, turn: &Part<'_>) -> Turn {
     Turn {
         open: turn.flag("open"),

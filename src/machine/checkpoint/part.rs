@@ -20,7 +20,6 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    #[inline(never)]
     pub(super) fn report(&self, key: &str, problem: &str) {
         let mut first_error = self.first_error.0.borrow_mut();
         if first_error.is_none() {
@@ -36,7 +35,6 @@ impl<'a> Part<'a> {
         self.value.get(key)
     }
 
-    #[inline(never)]
     pub(super) fn required(&self, key: &str) -> &'a Value {
         self.value.get(key).unwrap_or_else(|| {
             self.report(key, "is missing");
@@ -48,7 +46,6 @@ impl<'a> Part<'a> {
         Part { value: self.required(key), first_error: self.first_error }
     }
 
-    #[inline(never)]
     pub(super) fn long(&self, key: &str) -> u64 {
         self.required(key).as_u64().unwrap_or_else(|| {
             self.report(key, "must be a whole number");
@@ -57,7 +54,6 @@ impl<'a> Part<'a> {
     }
 
     /// Reads a number small enough to be counted up from.
-    #[inline(never)]
     pub(super) fn int(&self, key: &str) -> u32 {
         let number = self.long(key);
         u32::try_from(number).ok().filter(|n| *n < 1 << 31).unwrap_or_else(|| {
@@ -74,7 +70,6 @@ impl<'a> Part<'a> {
         self.get(key).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    #[inline(never)]
     pub(super) fn word(&self, key: &str) -> &'a str {
         self.required(key).as_str().unwrap_or_else(|| {
             self.report(key, "must be a text");
@@ -82,7 +77,6 @@ impl<'a> Part<'a> {
         })
     }
 
-    #[inline(never)]
     pub(super) fn list(&self, key: &str) -> &'a [Value] {
         self.required(key).as_array().unwrap_or_else(|| {
             self.report(key, "must be a list");

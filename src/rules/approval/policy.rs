@@ -253,7 +253,6 @@ impl ApprovalOptions {
 }
 
 impl FromJson for ApprovalOptions {
-    #[inline(never)]
     fn from_json(value: &Value) -> Result<Self, String> {
         let mode = match value.get("mode").map(|mode| (mode, mode.as_str())) {
             None | Some((_, Some("smart"))) => ApprovalMode::Smart,

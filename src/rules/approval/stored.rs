@@ -68,7 +68,6 @@ impl ApprovalStateMachine {
 }
 
 impl FromJson for ApprovalStateMachine {
-    #[inline(never)]
     fn from_json(value: &Value) -> Result<Self, String> {
         let entries = value.get("entries");
         let entries = entries.map_or(Ok(Vec::new()), |list| read_all(list, ApprovalEntry::from_json))?;

@@ -74,7 +74,6 @@ fn order_results(messages: &mut [AgentMessage]) {
 }
 
 /// Returns the messages that the model is shown.
-#[inline(never)]
 pub(crate) fn shown(messages: &[AgentMessage]) -> Vec<LlmMessage> {
     let mut shown = Vec::with_capacity(messages.len());
     for message in messages {

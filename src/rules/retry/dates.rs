@@ -28,7 +28,6 @@ pub fn parse_date(text: &str) -> Option<i64> {
 }
 
 /// Returns the next word of a text.
-#[inline(never)]
 fn next_word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let (word, after) = split_while(rest.trim_ascii_start(), |byte| !byte.is_ascii_whitespace());
     *rest = after;

@@ -80,7 +80,6 @@ impl Secrets {
         self.needles == other.needles
     }
 
-    #[inline(never)]
     fn add(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.len() < SHORTEST {

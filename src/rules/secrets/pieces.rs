@@ -48,7 +48,6 @@ impl Pieces {
         }
     }
 
-    #[inline(never)]
     fn look(&mut self, secrets: &Secrets, block: Block, piece: &mut String) {
         let (of, last) = std::mem::replace(&mut self.last, (block, 0));
         if secrets.begins(last) {
@@ -80,7 +79,6 @@ impl Pieces {
         self.last.1 = 0;
     }
 
-    #[inline(never)]
     fn advance(&mut self, secrets: &Secrets, block: Block, piece: String, mode: Mode) -> String {
         let known = self.tails.iter().position(|(known, ..)| *known == block);
         let (text, shown) = match known.map(|at| self.tails.swap_remove(at)) {
@@ -105,7 +103,6 @@ impl Pieces {
 impl Secrets {
     /// Masks a text of which the beginning was passed on before. Returns what may be passed on now (`None`: the whole
     /// rest, as it is), and, of a piece, from where it is kept and how much of that was passed on.
-    #[inline(never)]
     pub(super) fn pass(
         &self,
         text: &str,

@@ -76,7 +76,6 @@ pub(super) fn unit(text: &[u8], wanted: u8, mut other: usize) -> Unit {
 }
 
 /// Reads what stands behind a mark: the byte, and the length. The error is whether the text ended too early.
-#[inline(never)]
 pub(super) fn escaped(mark: u8, rest: &[u8]) -> Result<(u8, usize), bool> {
     let first = *rest.first().ok_or(true)?;
     match (mark, first) {

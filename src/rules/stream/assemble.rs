@@ -200,7 +200,6 @@ impl Assembler {
     /// Returns everything that the model has written, for an estimate of its size: calls that were cut off too, and
     /// nothing that a server has written.
     #[cold]
-    #[inline(never)]
     pub(crate) fn written(self) -> Vec<ContentBlock> {
         let block = |block: Partial| match block {
             Partial::Text(block) => Some(ContentBlock::Text(block)),
@@ -234,7 +233,6 @@ impl Assembler {
 
 /// Arguments that are no JSON object, unless they become one by what servers are known to do to them.
 #[cold]
-#[inline(never)]
 fn odd_arguments(
     text: &str,
     read: Result<Result<RawJson, String>, JsonError>,

@@ -67,7 +67,6 @@ impl<S> Answer<S> {
     }
 
     /// Masks what is not a piece. What was held back of a block that ends goes first.
-    #[inline(never)]
     fn whole(&mut self, event: &mut Event) {
         if let (Event::Usage(usage) | Event::Done { usage: Some(usage), .. }, Some(price)) =
             (&mut *event, self.call.price)

@@ -43,7 +43,6 @@ struct Dependencies {
 impl Summarizer {
     /// Creates an engine with the first model, the key, the retries and the time limits of a configuration.
     /// Create a new one when the model changes. Returns `None` if there is no model.
-    #[inline(never)]
     pub fn of(config: &AgentLoopConfig) -> Option<Self> {
         let model = config.ports.models.first()?.clone();
         let mut rules = SummaryRules::default();

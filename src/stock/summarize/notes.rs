@@ -156,7 +156,6 @@ impl Summarizing {
     }
 
     /// Summarizes the next part: the part and the notes so far become the new notes.
-    #[inline(never)]
     fn ask(&self) -> Stage {
         let dependencies = &self.summarizer.dependencies;
         let rest = self.split.entries.get(self.done..).unwrap_or_default();
@@ -175,7 +174,6 @@ impl Summarizing {
     }
 
     /// Handles an error: waits, starts over with smaller parts, or gives up.
-    #[inline(never)]
     fn fail(&mut self, error: ErrorInfo) -> Result<Option<LocalBoxFuture<'static, ()>>, String> {
         let dependencies = &self.summarizer.dependencies;
         if is_overflow(&error) && self.part_bytes / 2 >= SMALLEST_PART {
@@ -201,7 +199,6 @@ impl Summarizing {
     }
 
     /// Returns what replaces the conversation.
-    #[inline(never)]
     fn finish(&mut self) -> Compaction {
         let split = &mut self.split;
         let summary = UserMessage::from_text([SUMMARY_HEAD, &self.summary].concat());
@@ -221,7 +218,6 @@ impl Summarizing {
     }
 
     /// The request for a part, and its tokens.
-    #[inline(never)]
     fn request(&self, part: &[String]) -> (ModelRequest, u64) {
         let before = if self.summary.is_empty() { "" } else { "\n\n# Your notes of what came before\n\n" };
         let text = [
@@ -251,7 +247,6 @@ impl Summarizing {
 
 impl Summarizer {
     /// What an answer used: as the provider has told, or an estimate, unless the server refused the request unread.
-    #[inline(never)]
     fn used(&self, told: Usage, asked: u64, received: &str, error: Option<&ErrorInfo>) -> Usage {
         let model = &self.dependencies.model.stream_fn;
         let is_unread = received.is_empty() && error.is_some_and(was_refused);
@@ -266,7 +261,6 @@ impl Summarizer {
 }
 
 /// Reads an event of the answer; returns the end of the answer if this was it.
-#[inline(never)]
 fn receive(
     event: Option<E>,
     received: &mut String,

@@ -119,7 +119,6 @@ impl AnthropicEncoder {
 }
 
 /// Returns how an answer that fits a schema is asked for: by the schema, or by the prompt if the provider does not take it.
-#[inline(never)]
 fn asked_for<'p>(schema: &RawJson, prompt: &'p str) -> (Option<Value>, Cow<'p, str>) {
     let closed = closed(&schema.to_value(), BY_ANTHROPIC);
     let line = "\n\nAnswer with nothing but JSON that fits this JSON Schema: ";
@@ -130,7 +129,6 @@ fn asked_for<'p>(schema: &RawJson, prompt: &'p str) -> (Option<Value>, Cow<'p, s
 
 /// Writes how freely a model chooses its words. The models from 4.1 on take only one of the two numbers, those from 4.7 on
 /// neither, and no model takes any while it thinks.
-#[inline(never)]
 fn write_freedom(request: &ModelRequest, thinking: &AnthropicThinking, body: &mut RequestBody<'_>) {
     let version = known_version(&request.model);
     if thinking.is_on() || version >= Some((4, 7)) {
@@ -179,7 +177,6 @@ fn wanted_tokens(request: &ModelRequest, thinking: &AnthropicThinking) -> u64 {
     }
 }
 
-#[inline(never)]
 fn write_choice(
     request: &ModelRequest,
     thinking: &AnthropicThinking,
@@ -204,7 +201,6 @@ fn write_choice(
     }
 }
 
-#[inline(never)]
 fn write_output(schema: Option<&Value>, thinking: &AnthropicThinking, body: &mut RequestBody<'_>) {
     let word = match thinking {
         AnthropicThinking::Adaptive(word) => word,

@@ -299,7 +299,6 @@ fn write_image(media: &Media, out: &mut String) {
 }
 
 /// Writes an image or a document that is elsewhere.
-#[inline(never)]
 fn write_link(kind: &str, url: &str, out: &mut String) {
     fill(r#"{"type":"$","source":{"type":"url","url":"$"}}"#, &[kind, url], out);
 }

@@ -16,7 +16,6 @@ pub(super) fn known_version(model: &str) -> Option<(u32, u32)> {
 
 /// Returns the version in the name of a Claude: `claude-3-7-sonnet-20250219`, `claude-sonnet-4-20250514`,
 /// `claude-opus-4-6`.
-#[inline(never)]
 pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     let (_, mut name) = text::split_once(model, "claude-")?;
     let mut major = None;

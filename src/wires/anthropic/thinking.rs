@@ -26,7 +26,6 @@ pub(super) enum AnthropicThinking {
 }
 
 impl AnthropicThinking {
-    #[inline(never)]
     pub(super) fn of(request: &ModelRequest, style: ReasoningStyle) -> AnthropicThinking {
         let reasoning = request.options.reasoning.as_ref().filter(|_| style != ReasoningStyle::None);
         let Some(reasoning) = reasoning else {

@@ -113,7 +113,6 @@ impl Answering {
     }
 
     /// Adds to a text that the decoder holds, and counts it.
-    #[inline(never)]
     pub(crate) fn hold(&mut self, text: &mut String, more: &str) {
         self.count_held(more.len());
         if !grow_text(text, more.len()) {
@@ -124,7 +123,6 @@ impl Answering {
     }
 
     /// Counts bytes that the decoder holds.
-    #[inline(never)]
     pub(crate) fn count_held(&mut self, bytes: usize) {
         self.held_bytes = self.held_bytes.saturating_add(bytes);
         if self.held_bytes > self.limits.answer {

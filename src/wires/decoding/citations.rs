@@ -32,7 +32,6 @@ const BLOCK: &str = "{\"type\":\"citations\",";
 
 impl Citations {
     /// Takes a citation in the form of any provider, with members from elsewhere. What is known already is not repeated.
-    #[inline(never)]
     pub(crate) fn take(&mut self, citation: &[&Value], answering: &mut Answering) {
         let mut entry = Map::new();
         for (name, words) in MEMBERS {

@@ -15,7 +15,6 @@ pub(crate) type ReadResult = Result<(), JsonError>;
 const MANY_ITEMS: usize = 10_000;
 
 /// Reads a value of a frame as a tree; `None` if it is malformed. A tree that takes too much memory fails the answer.
-#[inline(never)]
 pub(crate) fn tree(text: &str, answering: &mut Answering) -> Option<Value> {
     let read = Value::parse_bounded(text);
     if read.as_ref().is_err_and(JsonError::is_too_large) {

@@ -45,7 +45,6 @@ pub(crate) struct SseDecoder {
 }
 
 impl SseDecoder {
-    #[inline(never)]
     pub(crate) fn new(wire: Box<dyn Frames>, limits: Limits) -> Box<Self> {
         let (sse, template) = (SseParser::new(limits.line), FrameTemplate::default());
         Box::new(SseDecoder { sse, wire, template, answering: Answering::new(limits) })

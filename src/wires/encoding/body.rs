@@ -22,7 +22,6 @@ impl<'a> RequestBody<'a> {
         RequestBody { object: ObjectWriter::new(out), own, has_tools: false }
     }
 
-    #[inline(never)]
     pub(crate) fn key(&mut self, key: &str) -> Option<&mut String> {
         if self.own.iter().any(|(own, _)| own == key) {
             return None;
@@ -41,7 +40,6 @@ impl<'a> RequestBody<'a> {
     }
 
     /// Writes a field from a template, see [`fill`].
-    #[inline(never)]
     pub(crate) fn fill(&mut self, key: &str, template: &str, values: &[&str]) {
         if let Some(out) = self.key(key) {
             fill(template, values, out);
@@ -50,7 +48,6 @@ impl<'a> RequestBody<'a> {
 
     /// Writes the list of tools, with a mark in the last one. If the user's own fields have a list of tools
     /// (that the provider runs), it is appended.
-    #[inline(never)]
     pub(crate) fn tools(&mut self, tools: &str, mark: &str) {
         let tools = tools.strip_suffix("}]").unwrap_or(tools);
         let own = self.own.iter().find(|(key, _)| key == "tools");
@@ -62,7 +59,6 @@ impl<'a> RequestBody<'a> {
         self.has_tools = true;
     }
 
-    #[inline(never)]
     pub(crate) fn end(mut self) {
         let has_tools = self.has_tools;
         let is_left =

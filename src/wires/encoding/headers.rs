@@ -5,7 +5,6 @@ use crate::rules::stream::ModelRequest;
 /// Returns the headers of a request: those of the wire, then those of the options, then those of the call.
 /// Later ones override earlier ones. `key` is the name of the header for the key, and the prefix of its
 /// value.
-#[inline(never)]
 pub(crate) fn headers(
     key: (&str, &str),
     wire: &[(&str, &str)],

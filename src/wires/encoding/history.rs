@@ -57,7 +57,6 @@ pub(crate) const GO_ON: &str = "Go on.";
 
 impl Carried {
     /// Takes the waiting pictures, as one text.
-    #[inline(never)]
     pub(crate) fn take_pictures(&mut self) -> String {
         let mut all = String::new();
         std::mem::take(&mut self.pictures).iter().for_each(|parts| all.put(parts));
@@ -84,7 +83,6 @@ impl Carried {
 
     /// Returns the call of the last answer that a result belongs to. Results usually come in the order of
     /// their calls, so the search begins after the call found last.
-    #[inline(never)]
     pub(crate) fn call(&mut self, call_id: &str) -> Option<&ToolCallBlock> {
         let blocks = &self.answer.as_ref()?.content;
         let (before, after) = blocks.split_at_checked(self.next).unwrap_or((&[], blocks));
@@ -101,7 +99,6 @@ impl Carried {
 impl EncodedHistory {
     /// Changes the text to that of `messages`, for a model. `append` gets each message that is new, what is
     /// carried from the one before, and the text to append to. Returns the number of messages that were new.
-    #[inline(never)]
     pub(crate) fn update(
         &mut self,
         model: &Rc<str>,
@@ -187,19 +184,16 @@ impl EncodedHistory {
     }
 
     /// Whether the text refers to images or files by their addresses.
-    #[inline(never)]
     pub(crate) fn has_links(&self) -> bool {
         self.links > 0
     }
 
     /// Returns what is carried after the last message.
-    #[inline(never)]
     pub(crate) fn carried(&self) -> Carried {
         self.entries.last().map(|entry| entry.carried.clone()).unwrap_or_default()
     }
 
     /// Creates a buffer with room for the body of a request.
-    #[inline(never)]
     pub(crate) fn body_buffer(&self, system_prompt: &str) -> String {
         String::with_capacity(self.text.len() + system_prompt.len() + 2_048)
     }

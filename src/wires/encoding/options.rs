@@ -9,7 +9,6 @@ use super::ids::fitting_id;
 
 /// Writes the tool choice and whether calls may be parallel, in OpenAI's form. `named` is the template for
 /// one tool. A model that `is_free` cannot be forced to call one.
-#[inline(never)]
 pub(crate) fn write_openai_choice(
     options: &StreamOptions,
     named: &str,
@@ -30,7 +29,6 @@ pub(crate) fn write_openai_choice(
 }
 
 /// Writes the cache key: the id of the session, shortened if necessary.
-#[inline(never)]
 pub(crate) fn write_cache_key(request: &ModelRequest, has_key: bool, body: &mut RequestBody<'_>) {
     if let Some(session) = &request.session_id
         && has_key
@@ -53,7 +51,6 @@ pub(crate) fn effort(reasoning: &Reasoning) -> &str {
 }
 
 /// Writes the sampling parameters.
-#[inline(never)]
 pub(crate) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut RequestBody<'_>) {
     for (key, number) in [("temperature", &options.temperature), (top_p, &options.top_p)] {
         if let Some(number) = number {
@@ -63,7 +60,6 @@ pub(crate) fn write_sampling(options: &StreamOptions, top_p: &str, body: &mut Re
 }
 
 /// Writes the stop sequences.
-#[inline(never)]
 pub(crate) fn write_stop(options: &StreamOptions, key: &str, body: &mut RequestBody<'_>) {
     if !options.stop.is_empty() {
         body.raw(key, &options.stop.to_json());

@@ -117,7 +117,6 @@ fn is_refused_pattern(pattern: &str) -> bool {
 
 /// Returns a schema as providers take it, and names what it lost.
 #[cold]
-#[inline(never)]
 pub(crate) fn fitted(schema: &Value, rules: SchemaRules) -> (Value, Vec<&'static str>) {
     let root = Value::Object(folded(schema, schema, 0));
     let mut lost = Vec::new();
@@ -409,7 +408,6 @@ pub(crate) fn has_odd_names(schema: &str) -> bool {
 
 /// Gives the members of arguments the names that they have in the schema; `None` if they have them already.
 #[cold]
-#[inline(never)]
 pub(crate) fn with_own_names(arguments: &Value, schema: &Value) -> Option<Value> {
     let restored = restored(arguments, schema, 0);
     if restored == *arguments { None } else { Some(restored) }
@@ -464,7 +462,6 @@ pub(crate) fn split_description(description: &str, rules: SchemaRules) -> Option
 
 /// Puts the rest of a description into the schema, where its length is not limited.
 #[cold]
-#[inline(never)]
 pub(crate) fn add_description(schema: &mut Value, rest: &str) {
     if let Value::Object(map) = schema {
         let own = map.get("description").and_then(Value::as_str).unwrap_or_default();

@@ -27,7 +27,6 @@ pub(crate) struct ToolForm {
 }
 
 impl EncodedTools {
-    #[inline(never)]
     pub(crate) fn text(
         &mut self,
         tools: &Rc<[ToolSchema]>,
@@ -83,7 +82,6 @@ fn written(
 }
 
 #[cold]
-#[inline(never)]
 fn warning(tool: &str, server: &str, lost: &[&str]) -> String {
     let parts = ["the schema of the tool `", tool, "` is sent to ", server, " without ", &lost.join(" and ")];
     [&parts.concat(), ", which this server refuses; the arguments are checked by the whole schema"].concat()

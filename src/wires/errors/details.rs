@@ -208,7 +208,6 @@ fn word_of(value: &Value) -> Option<&str> {
 }
 
 /// Returns the word at a key.
-#[inline(never)]
 fn word_at<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key).and_then(word_of)
 }

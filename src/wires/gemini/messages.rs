@@ -217,7 +217,6 @@ fn write_data(media: &Media, out: &mut String) {
 }
 
 /// Writes an image or a file that is elsewhere. The type of an image need not be known.
-#[inline(never)]
 fn write_link(mime_type: &str, url: &str, out: &mut String) {
     let template = if mime_type.is_empty() {
         r#",{"fileData":{#"fileUri":"$"}}"#

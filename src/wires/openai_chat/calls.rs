@@ -89,7 +89,6 @@ impl ChatCalls {
     }
 
     /// Begins the calls before a position, in the order in which they came. Those without a name wait for it.
-    #[inline(never)]
     fn begin_up_to(&mut self, end: usize, answering: &mut Answering) {
         // Those before have begun, or have no name: a call costs the same however many came before it.
         let from = self.begun.min(end.saturating_sub(1));

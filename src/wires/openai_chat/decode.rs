@@ -178,7 +178,6 @@ impl ChatDecoder {
     }
 
     /// Keeps what the answer refers to, as the server wrote it and in the form of all wires.
-    #[inline(never)]
     fn keep_sources(&mut self, answering: &mut Answering) {
         if self.annotations.is_empty() && self.pages.is_empty() {
             return;
@@ -203,7 +202,6 @@ impl ChatDecoder {
     }
 
     /// Keeps the sound. Its words are the text of the answer.
-    #[inline(never)]
     fn keep_audio(&mut self, answering: &mut Answering) {
         let [id, data, transcript] = &self.audio;
         if !data.is_empty() {
@@ -215,7 +213,6 @@ impl ChatDecoder {
     }
 
     /// Takes pictures, and a piece of what the model speaks.
-    #[inline(never)]
     fn media(&mut self, media: ChatMedia<'_>, answering: &mut Answering) {
         for image in media.images {
             answering.keep(image);

@@ -101,7 +101,6 @@ impl ChatEncoder {
         text
     }
 
-    #[inline(never)]
     fn write_output(&self, schema: &RawJson, body: &mut RequestBody<'_>) {
         let (schema, is_strict) = self.compat.strict.answer(schema);
         let strict = if is_strict { ",\"strict\":true" } else { "" };
@@ -109,7 +108,6 @@ impl ChatEncoder {
         body.fill("response_format", template, &[schema.as_str(), strict]);
     }
 
-    #[inline(never)]
     fn write_choice(&self, request: &ModelRequest, body: &mut RequestBody<'_>) {
         let options = &*request.options;
         let always_thinks = self.always_thinks_at_moonshot(&request.model);

@@ -168,7 +168,6 @@ impl<'a> ChatChunk<'a> {
     }
 
     /// Pages with titles come before those without.
-    #[inline(never)]
     fn read_pages(&mut self, reader: &mut Reader<'a>, has_titles: bool) -> ReadResult {
         let pages = Some(reader.skip()?).filter(|pages| pages.starts_with("[") && *pages != "[]");
         self.pages = if has_titles { pages.or(self.pages) } else { self.pages.or(pages) };
@@ -272,12 +271,10 @@ impl<'a> ChatChoice<'a> {
         })
     }
 
-    #[inline(never)]
     fn media(&mut self) -> &mut ChatMedia<'a> {
         self.media.get_or_insert_default()
     }
 
-    #[inline(never)]
     fn read_images(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         in_array(reader, |reader, _| {
             self.media().images.extend(Some(reader.skip()?).filter(|image| image.starts_with("{")));
@@ -285,7 +282,6 @@ impl<'a> ChatChoice<'a> {
         })
     }
 
-    #[inline(never)]
     fn read_audio(&mut self, reader: &mut Reader<'a>) -> ReadResult {
         if reader.peek() != Some(b'{') {
             return reader.pass_over();

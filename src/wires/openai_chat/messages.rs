@@ -223,7 +223,6 @@ impl ChatMessageWriter<'_> {
     }
 }
 
-#[inline(never)]
 fn write_annotations(block: &RawJson, out: &mut String) {
     if let Some(list) = block.to_value().get("annotations") {
         fill(",\"annotations\":#", &[&list.to_json()], out);

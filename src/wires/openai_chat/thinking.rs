@@ -39,7 +39,6 @@ impl ChatEncoder {
         }
     }
 
-    #[inline(never)]
     fn write_reasoning(&self, reasoning: &Reasoning, model: &str, body: &mut RequestBody<'_>) {
         let effort = effort(reasoning);
         let is_off = effort == "off" || effort == "none";

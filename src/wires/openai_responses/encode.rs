@@ -95,7 +95,6 @@ impl ResponsesEncoder {
         text
     }
 
-    #[inline(never)]
     fn write_output(&self, schema: &RawJson, body: &mut RequestBody<'_>) {
         let template = r#"{"format":{"type":"json_schema","name":"output","schema":#,"strict":#}}"#;
         let (schema, is_strict) = self.compat.strict.answer(schema);

@@ -107,7 +107,6 @@ pub fn text_of(content: &[ContentBlock]) -> String {
 }
 
 /// Like [`text_of`], but copies only if the text is in several blocks.
-#[inline(never)]
 pub(crate) fn text_in(content: &[ContentBlock]) -> Cow<'_, str> {
     let mut all = Cow::Borrowed("");
     for block in content {

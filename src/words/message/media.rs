@@ -66,7 +66,6 @@ impl Media {
     }
 
     /// Writes the members of an image or a file.
-    #[inline(never)]
     pub(super) fn write(&self, kind: &str, object: &mut ObjectWriter<'_>) {
         object.fill(r#""type":"$""#, &[kind]);
         if !self.mime_type.is_empty() {
@@ -76,7 +75,6 @@ impl Media {
     }
 
     /// Reads the members of an image or a file.
-    #[inline(never)]
     pub(super) fn read(value: &Value) -> Result<Self, String> {
         match (value.text_at("url"), value.get("data")) {
             (Some(_), Some(_)) => Err("a block has either `data` or `url`, not both".to_owned()),

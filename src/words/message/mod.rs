@@ -121,7 +121,6 @@ impl LlmMessage {
     }
 
     /// Whether it shows an image or a file that is elsewhere.
-    #[inline(never)]
     pub(crate) fn has_links(&self) -> bool {
         let content = match self {
             LlmMessage::User(message) => &message.content,

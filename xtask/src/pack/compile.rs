@@ -38,6 +38,8 @@ pub(super) fn compile(
         // The meaning of these flags depends on the version of rustc, which rust-toolchain.toml pins.
         cargo.env("RUSTC_BOOTSTRAP", "1").args(&manifest.std.flags);
         flags.extend_from_slice(&manifest.std.rustflags);
+        let further = manifest.modules.values().find(|module| module.engine == engine);
+        flags.extend_from_slice(further.map_or(&manifest.cargo.rustflags, |module| &module.rustflags));
     }
     without_own_flags(&mut cargo);
     let flags = format!("target.{TARGET}.rustflags={}", serde_json::to_string(&flags)?);

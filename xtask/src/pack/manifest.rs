@@ -33,6 +33,9 @@ pub(super) struct Module {
     pub(super) wasm: String,
     pub(super) glue: String,
     pub(super) profile: String,
+    /// What rustc is told beside [`Std::rustflags`].
+    #[serde(default)]
+    pub(super) rustflags: Vec<String>,
     /// What wasm-opt is told in place of `-Oz`.
     pub(super) optimise: String,
     pub(super) budget: usize,
@@ -59,6 +62,8 @@ pub(super) struct Package {
 pub(super) struct Cargo {
     pub(super) profile: String,
     pub(super) dev_profile: String,
+    /// What rustc is told beside [`Std::rustflags`] when it compiles the engine.
+    pub(super) rustflags: Vec<String>,
 }
 
 /// How the standard library is compiled together with the crate.

@@ -27,7 +27,6 @@ pub enum Excess {
 impl Excess {
     /// Returns the error of the answer. It is final, because the next answer would be as long.
     #[cold]
-    #[inline(never)]
     pub fn error(self) -> ErrorInfo {
         let message = match self {
             Excess::Limit(limit) => ["the answer is longer than ", &text::number(limit), " bytes"].concat(),
@@ -85,7 +84,6 @@ impl Assembler {
     }
 }
 
-#[inline(never)]
 fn size_of(event: &Event) -> usize {
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     match event {
@@ -99,7 +97,6 @@ fn size_of(event: &Event) -> usize {
 }
 
 /// How many bytes a piece of text needs as JSON, besides its own: a control character takes six.
-#[inline(never)]
 fn escapes_of(event: &Event) -> usize {
     let (Event::TextDelta { delta, .. } | Event::ThinkingDelta { delta, .. }) = event else { return 0 };
     let escape = |byte: u8| match byte {

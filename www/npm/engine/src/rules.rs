@@ -70,7 +70,6 @@ fn text_of(thrown: JsValue) -> String {
 }
 
 /// Installs the rules that the host has; `has` is the list of their names.
-#[inline(never)]
 pub(super) fn install(rules: &mut Rules, host: &Host, cached: &Cached, has: &dyn Fn(&str) -> bool) {
     let random = host.clone();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of 32 bits")]

@@ -107,7 +107,6 @@ pub(super) fn turn_options(value: &Value, known: &Models) -> Result<TurnOptions,
     Ok(options)
 }
 
-#[inline(never)]
 fn set_values(config: &mut AgentLoopConfig, settings: &Value) -> Result<(), AgentError> {
     let rules = &mut config.rules;
     let none = &Value::Null;
@@ -189,7 +188,6 @@ fn set_transfer(rules: &mut Rules, value: &Value) {
     rules.max_transfer_depth = usize_at(value, "maxDepth").unwrap_or(rules.max_transfer_depth);
 }
 
-#[inline(never)]
 fn set_functions(
     config: &mut AgentLoopConfig,
     settings: &Value,
@@ -260,7 +258,6 @@ fn retry_config(value: &Value) -> RetryConfig {
 
 /// Reads `{ index, wire, id, provider, baseUrl?, headers?, compat?, apiKey?, price?, supportsTools?,
 /// estimatesUsage?, dangerouslyAllowBrowser? }`. Without a wire, the host streams the model itself.
-#[inline(never)]
 fn model(value: &Value) -> Result<Model, AgentError> {
     let index = value.number_at("index").and_then(|index| u32::try_from(index).ok()).unwrap_or_default();
     let price = value.get("price").and_then(Price::read);
@@ -296,7 +293,6 @@ fn model(value: &Value) -> Result<Model, AgentError> {
     })
 }
 
-#[inline(never)]
 fn wire(value: &Value, name: &str) -> Result<Box<dyn Wire>, AgentError> {
     let mut headers = Vec::new();
     for (name, value) in value.members_at("headers") {
@@ -324,7 +320,6 @@ fn limits_of(value: &Value) -> &Value {
     value.get("limits").unwrap_or(&Value::Null)
 }
 
-#[inline(never)]
 fn tool(value: &Value, version: &Rc<ToolsVersion>) -> Result<ToolSpec, AgentError> {
     let parameters = value.get("parameters").map_or_else(RawJson::null, ToJson::to_raw);
     let name = text(value, "name");
@@ -347,24 +342,20 @@ fn tool(value: &Value, version: &Rc<ToolsVersion>) -> Result<ToolSpec, AgentErro
 }
 
 /// Reads a text; empty if there is none.
-#[inline(never)]
 fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.text_at(key).unwrap_or_default()
 }
 
 /// Reads a number; one that is too large becomes the largest there is.
-#[inline(never)]
 fn u32_at(value: &Value, key: &str) -> Option<u32> {
     value.number_at(key).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 /// Reads a number as [`u32_at`] does.
-#[inline(never)]
 fn usize_at(value: &Value, key: &str) -> Option<usize> {
     value.number_at(key).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
-#[inline(never)]
 fn flag(value: &Value, key: &str, default: bool) -> bool {
     value.flag_at(key).unwrap_or(default)
 }

@@ -172,7 +172,6 @@ pub(super) struct BridgeGuard {
 }
 
 impl BridgeGuard {
-    #[inline(never)]
     pub(super) fn of(run: Rc<RunEntry>) -> Self {
         let polling = run.woken.polling.swap(true, Ordering::Relaxed);
         BridgeGuard { run, polling }

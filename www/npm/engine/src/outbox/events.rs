@@ -19,7 +19,6 @@ impl Outbox {
         }
     }
 
-    #[inline(never)]
     fn other_event(&mut self, sent: &mut Sent, bridge: &Bridge, event: &AgentEvent) {
         match event {
             AgentEvent::TurnStart { turn_index, .. } => self.empty_entry(EntryKind::TurnStart, *turn_index),

@@ -13,7 +13,6 @@ use crate::protocol::EntryKind;
 
 impl Outbox {
     /// Brings JavaScript's mirror of the history up to date.
-    #[inline(never)]
     pub(crate) fn history(&mut self, sent: &mut Sent, bridge: &Bridge, published: &Published) {
         let mut mirror = bridge.mirror.borrow_mut();
         if published.epoch != sent.epoch {

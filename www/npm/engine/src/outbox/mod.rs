@@ -74,7 +74,6 @@ impl Outbox {
     }
 
     /// Adds the entry whose text begins at `from`.
-    #[inline(never)]
     pub(super) fn close(&mut self, kind: EntryKind, number: u32, from: usize) {
         let written = self.text.get(from..).unwrap_or_default();
         self.table.extend_from_slice(&[kind as u32, number, utf16_length(written)]);
@@ -98,7 +97,6 @@ impl Outbox {
     }
 
     /// Adds an event as JSON.
-    #[inline(never)]
     pub(super) fn plain(&mut self, event: &AgentEvent) {
         self.entry(EntryKind::Event, 0, |text| event.write_json(text));
     }
