@@ -2,19 +2,17 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::data::json::{FromJson, ObjectWriter, ToJson, Value, serde_as_json, serialize_as_json};
+use crate::data::json::members::{maybe, plain};
+use crate::data::json::{FromJson, ToJson, Value, members, serde_as_json, serialize_as_json};
 use crate::host::ports::{AgentRunContext, ApprovalRequest};
 use crate::host::tool::{AgentToolResult, Transfer};
 use crate::words::message::ContentBlock;
 
-impl ToJson for AgentRunContext {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.field("runId", &self.run_id).field("sessionId", &self.session_id);
-        object.optional("metadata", &self.metadata);
-        object.end();
-    }
-}
+members!(write AgentRunContext {
+    "runId" => run_id: plain,
+    "sessionId" => session_id: plain,
+    "metadata" => metadata: maybe,
+});
 
 impl FromJson for AgentRunContext {
     fn from_json(value: &Value) -> Result<Self, String> {
@@ -24,19 +22,14 @@ impl FromJson for AgentRunContext {
     }
 }
 
-impl ToJson for AgentToolResult {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.field("content", &self.content).optional("details", &self.details);
-        object.field("isError", &self.is_error);
-        if let Some(transfer) = &self.transfer {
-            let mut inner = ObjectWriter::new(object.key("transfer"));
-            inner.field("to", &transfer.to).optional("reason", &transfer.reason);
-            inner.end();
-        }
-        object.end();
-    }
-}
+members!(write AgentToolResult {
+    "content" => content: plain,
+    "details" => details: maybe,
+    "isError" => is_error: plain,
+    "transfer" => transfer: maybe,
+});
+
+members!(write Transfer { "to" => to: plain, "reason" => reason: maybe });
 
 /// Reads what a tool in JavaScript returns as blocks or as a transfer. Other values have no form of their own here.
 impl FromJson for AgentToolResult {
@@ -60,14 +53,13 @@ impl FromJson for AgentToolResult {
     }
 }
 
-impl ToJson for ApprovalRequest {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.field("id", &self.id).field("callId", &self.call_id).field("toolName", &self.tool_name);
-        object.field("arguments", &self.arguments).field("requiresApproval", &self.requires_approval);
-        object.end();
-    }
-}
+members!(write ApprovalRequest {
+    "id" => id: plain,
+    "callId" => call_id: plain,
+    "toolName" => tool_name: plain,
+    "arguments" => arguments: plain,
+    "requiresApproval" => requires_approval: plain,
+});
 
 serde_as_json!(AgentRunContext, AgentToolResult);
 

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
+use crate::data::json::members::{maybe, plain};
+use crate::data::json::{FromJson, ObjectWriter, ToJson, Value, members, words};
 use crate::words::event::BudgetKind;
 use crate::words::message::Usage;
-use crate::words::price::{Cost, read_cost, write_cost};
+use crate::words::price::{Cost, cost, maybe_cost, read_cost, write_cost};
 use crate::words::question::ReachedLimit;
 
 /// How much may be used. What is not set has no limit. Checked before every call of a model, with what the call is expected
@@ -86,55 +87,33 @@ impl Budget {
     }
 }
 
-impl FromJson for Budget {
-    fn from_json(value: &Value) -> Result<Self, String> {
-        let percent =
-            |share: &Value| read_cost(share).and_then(|share| u32::try_from(share / 10_000_000_000).ok());
-        Ok(Budget {
-            usd: value.get("usd").and_then(read_cost),
-            tokens: value.number_at("tokens"),
-            tool_calls: value.number_at("toolCalls"),
-            turns: value.number_at("turns"),
-            ms: value.number_at("ms"),
-            warn_at: value.get("warnAt").and_then(percent).unwrap_or(80),
-            on_exceed: match value.text_at("onExceed") {
-                Some("wrap_up") => OnExceed::WrapUp,
-                Some("ask") => OnExceed::Ask,
-                _ => OnExceed::Stop,
-            },
-            scope: match value.text_at("scope") {
-                Some("agent") => BudgetScope::Agent,
-                _ => BudgetScope::Run,
-            },
-        })
-    }
-}
+members!(Budget {
+    "usd" => usd: maybe_cost,
+    "tokens" => tokens: maybe,
+    "toolCalls" => tool_calls: maybe,
+    "turns" => turns: maybe,
+    "ms" => ms: maybe,
+    "warnAt" => warn_at: percent(80),
+    "onExceed" => on_exceed: plain,
+    "scope" => scope: plain,
+});
 
-impl ToJson for Budget {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        if let Some(usd) = self.usd {
-            write_cost(usd, object.key("usd"));
-        }
-        object.optional("tokens", &self.tokens).optional("toolCalls", &self.tool_calls);
-        object.optional("turns", &self.turns).optional("ms", &self.ms);
-        write_cost(Cost::from(self.warn_at) * 10_000_000_000, object.key("warnAt"));
-        object.field(
-            "onExceed",
-            match self.on_exceed {
-                OnExceed::Stop => "stop",
-                OnExceed::WrapUp => "wrap_up",
-                OnExceed::Ask => "ask",
-            },
-        );
-        object.field(
-            "scope",
-            match self.scope {
-                BudgetScope::Run => "run",
-                BudgetScope::Agent => "agent",
-            },
-        );
-        object.end();
+words!(OnExceed { Stop = "stop", WrapUp = "wrap_up", Ask = "ask" });
+words!(BudgetScope { Run = "run", Agent = "agent" });
+
+/// A share in percent, which JSON has as a fraction.
+mod percent {
+    use super::{Cost, ObjectWriter, Value, read_cost, write_cost};
+
+    const ONE: Cost = 10_000_000_000;
+
+    pub(super) fn write(percent: &u32, key: &str, object: &mut ObjectWriter<'_>) {
+        write_cost(Cost::from(*percent) * ONE, object.key(key));
+    }
+
+    pub(super) fn read(value: &Value, key: &str, default: u32) -> u32 {
+        let share = value.get(key).and_then(read_cost);
+        share.and_then(|share| u32::try_from(share / ONE).ok()).unwrap_or(default)
     }
 }
 
@@ -185,28 +164,13 @@ impl Amounts {
     }
 }
 
-impl ToJson for Amounts {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        write_cost(self.usd, object.key("usd"));
-        object.field("tokens", &self.tokens).field("toolCalls", &self.tool_calls);
-        object.field("turns", &self.turns).field("ms", &self.ms);
-        object.end();
-    }
-}
-
-impl FromJson for Amounts {
-    fn from_json(value: &Value) -> Result<Self, String> {
-        let count = |key: &str| value.number_at(key).unwrap_or_default();
-        Ok(Amounts {
-            usd: value.get("usd").and_then(read_cost).unwrap_or_default(),
-            tokens: count("tokens"),
-            tool_calls: count("toolCalls"),
-            turns: count("turns"),
-            ms: count("ms"),
-        })
-    }
-}
+members!(Amounts {
+    "usd" => usd: cost,
+    "tokens" => tokens: plain,
+    "toolCalls" => tool_calls: plain,
+    "turns" => turns: plain,
+    "ms" => ms: plain,
+});
 
 /// What a run has used, its sub-agents included, and what the calls in progress are expected to use.
 #[derive(Clone, Debug, Default)]

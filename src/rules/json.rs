@@ -1,6 +1,7 @@
 //! What the npm package writes of a model call in JavaScript, and the crate in Rust: only serde needs it here.
 
-use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
+use crate::data::json::members::{maybe, plain};
+use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, members};
 use crate::rules::stream::{AssistantMessageEvent, ModelRequest, ToolSchema};
 
 impl FromJson for ToolSchema {
@@ -14,17 +15,16 @@ impl FromJson for ToolSchema {
     }
 }
 
-/// The key is left out, because what is written down is read by others.
-impl ToJson for ModelRequest {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.field("model", &self.model).field("systemPrompt", &self.system_prompt);
-        object.field("messages", &self.messages).field("tools", &self.tools);
-        object.field("options", &self.options).optional("output", &self.output);
-        object.optional("sessionId", &self.session_id);
-        object.end();
-    }
-}
+// The key is left out, because what is written down is read by others.
+members!(write ModelRequest {
+    "model" => model: plain,
+    "systemPrompt" => system_prompt: plain,
+    "messages" => messages: plain,
+    "tools" => tools: plain,
+    "options" => options: plain,
+    "output" => output: maybe,
+    "sessionId" => session_id: maybe,
+});
 
 impl AssistantMessageEvent {
     /// Returns the name that JSON has in `type`.

@@ -4,7 +4,8 @@
 use std::fmt;
 use std::rc::Rc;
 
-use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
+use crate::data::json::members::{maybe, plain};
+use crate::data::json::{FromJson, Member, Value, members, words};
 
 /// The kinds of error. The provider adapter sets them; nothing later guesses them from texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,35 +42,14 @@ pub enum ErrorKind {
     Unknown,
 }
 
-const KINDS: [(ErrorKind, &str); 15] = [
-    (ErrorKind::Throttled, "throttled"),
-    (ErrorKind::Overloaded, "overloaded"),
-    (ErrorKind::Network, "network"),
-    (ErrorKind::Server, "server"),
-    (ErrorKind::Auth, "auth"),
-    (ErrorKind::InvalidRequest, "invalid_request"),
-    (ErrorKind::ContentFiltered, "content_filtered"),
-    (ErrorKind::ContextOverflow, "context_overflow"),
-    (ErrorKind::Aborted, "aborted"),
-    (ErrorKind::Timeout, "timeout"),
-    (ErrorKind::Tool, "tool"),
-    (ErrorKind::Hook, "hook"),
-    (ErrorKind::Misuse, "misuse"),
-    (ErrorKind::Internal, "internal"),
-    (ErrorKind::Unknown, "unknown"),
-];
+words!(ErrorKind {
+    Throttled = "throttled", Overloaded = "overloaded", Network = "network", Server = "server", Auth = "auth",
+    InvalidRequest = "invalid_request", ContentFiltered = "content_filtered",
+    ContextOverflow = "context_overflow", Aborted = "aborted", Timeout = "timeout", Tool = "tool",
+    Hook = "hook", Misuse = "misuse", Internal = "internal", Unknown = "unknown",
+});
 
 impl ErrorKind {
-    /// Returns the word used in events, messages and checkpoints.
-    pub fn as_str(self) -> &'static str {
-        KINDS.iter().find(|(kind, _)| *kind == self).map_or("unknown", |(_, word)| word)
-    }
-
-    /// Returns the kind for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<ErrorKind> {
-        KINDS.iter().find(|(_, w)| *w == word).map(|(kind, _)| *kind)
-    }
-
     /// Whether a retry may help: throttled, overloaded, network, server.
     pub fn is_transient(self) -> bool {
         matches!(self, ErrorKind::Throttled | ErrorKind::Overloaded | ErrorKind::Network | ErrorKind::Server)
@@ -124,32 +104,27 @@ impl ErrorInfo {
     }
 }
 
-impl ToJson for ErrorInfo {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.field("code", self.code.as_str()).field("message", &self.message);
-        object.field("retryable", &self.retryable);
-        object.optional("retryAfterMs", &self.retry_after_ms);
-        object.optional("phase", &self.phase);
-        if let Some(provider) = &self.provider {
-            let mut inner = ObjectWriter::new(object.key("provider"));
-            inner.optional("status", &provider.status.map(u64::from));
-            inner.optional("type", &provider.kind).optional("code", &provider.code);
-            inner.end();
-        }
-        object.end();
-    }
-}
+members!(write ErrorInfo {
+    "code" => code: plain,
+    "message" => message: plain,
+    "retryable" => retryable: plain,
+    "retryAfterMs" => retry_after_ms: maybe,
+    "phase" => phase: maybe,
+    "provider" => provider: maybe,
+});
+
+members!(write ProviderError {
+    "status" => status: maybe,
+    "type" => kind: maybe,
+    "code" => code: maybe,
+});
 
 impl FromJson for ErrorInfo {
     fn from_json(value: &Value) -> Result<Self, String> {
         let Some(message) = value.text_at("message") else {
             return Err("an error needs a `message` text".to_owned());
         };
-        let code = match value.text_at("code") {
-            None => ErrorKind::Unknown,
-            Some(word) => ErrorKind::from_word(word).unwrap_or(ErrorKind::Unknown),
-        };
+        let code = ErrorKind::at(value, "code").unwrap_or(ErrorKind::Unknown);
         let mut info = ErrorInfo::new(code, message);
         if let Some(retryable) = value.flag_at("retryable") {
             info.retryable = retryable;
@@ -157,7 +132,7 @@ impl FromJson for ErrorInfo {
         info.retry_after_ms = value.number_at("retryAfterMs");
         info.phase = value.owned_at("phase");
         info.provider = value.get("provider").map(|provider| ProviderError {
-            status: provider.number_at("status").and_then(|s| u16::try_from(s).ok()),
+            status: maybe::read(provider, "status"),
             kind: provider.owned_at("type"),
             code: provider.get("code").and_then(|code| match code {
                 Value::String(text) => Some(text.clone()),

@@ -75,6 +75,34 @@ pub(crate) fn read_cost(json: &Value) -> Option<Cost> {
     scaled(json, PLACES)
 }
 
+/// An amount as a member; none of it if the member is missing.
+pub(crate) mod cost {
+    use super::{Cost, ObjectWriter, Value, read_cost, write_cost};
+
+    pub(crate) fn write(cost: &Cost, key: &str, object: &mut ObjectWriter<'_>) {
+        write_cost(*cost, object.key(key));
+    }
+
+    pub(crate) fn read(value: &Value, key: &str) -> Cost {
+        value.get(key).and_then(read_cost).unwrap_or_default()
+    }
+}
+
+/// An amount as a member that is left out if there is none.
+pub(crate) mod maybe_cost {
+    use super::{Cost, ObjectWriter, Value, read_cost, write_cost};
+
+    pub(crate) fn write(cost: &Option<Cost>, key: &str, object: &mut ObjectWriter<'_>) {
+        if let Some(cost) = cost {
+            write_cost(*cost, object.key(key));
+        }
+    }
+
+    pub(crate) fn read(value: &Value, key: &str) -> Option<Cost> {
+        value.get(key).and_then(read_cost)
+    }
+}
+
 /// Writes an amount as a number.
 pub(crate) fn write_cost(cost: Cost, out: &mut String) {
     const ONE: Cost = 1_000_000_000_000;

@@ -1,6 +1,6 @@
 //! Questions: what waits for a person.
 
-use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
+use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, words};
 
 use super::event::{BudgetKind, read_amount, write_amount};
 use super::message::ToolCallBlock;
@@ -17,20 +17,7 @@ pub enum QuestionKind {
     Elicitation,
 }
 
-impl QuestionKind {
-    const WORDS: [(Self, &'static str); 3] =
-        [(Self::Tool, "tool"), (Self::Budget, "budget"), (Self::Elicitation, "elicitation")];
-
-    /// Returns the word used in JSON.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(kind, _)| *kind == self).map_or("tool", |(_, word)| word)
-    }
-
-    /// Returns the kind for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(kind, _)| *kind)
-    }
-}
+words!(QuestionKind { Tool = "tool", Budget = "budget", Elicitation = "elicitation" });
 
 /// A limit of a budget that leaves no room for the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

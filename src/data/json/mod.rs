@@ -7,6 +7,7 @@
 
 mod arguments;
 mod map;
+pub(crate) mod members;
 mod mend;
 mod numbers;
 mod raw;
@@ -22,6 +23,7 @@ use std::fmt;
 use crate::data::text;
 
 pub use map::Map;
+pub(crate) use members::{Member, members, words};
 pub(crate) use mend::{escaped_controls, mended_object};
 pub use numbers::{Number, write_u64};
 pub use raw::RawJson;

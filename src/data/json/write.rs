@@ -50,6 +50,12 @@ impl ToJson for u64 {
     }
 }
 
+impl ToJson for u16 {
+    fn write_json(&self, out: &mut String) {
+        write_u64(u64::from(*self), out);
+    }
+}
+
 impl ToJson for u32 {
     fn write_json(&self, out: &mut String) {
         write_u64(u64::from(*self), out);

@@ -1,6 +1,7 @@
 //! What is stored of a step.
 
-use crate::data::json::{ObjectWriter, RawJson, ToJson, Value};
+use crate::data::json::members::plain;
+use crate::data::json::{ObjectWriter, RawJson, ToJson, Value, members};
 use crate::data::text;
 
 /// What became of the work of a step.
@@ -27,13 +28,7 @@ pub(super) struct Mail {
     pub(super) command: Value,
 }
 
-impl ToJson for Mail {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.field("id", &self.id).field("run", &self.run).field("command", &self.command);
-        object.end();
-    }
-}
+members!(write Mail { "id" => id: plain, "run" => run: plain, "command" => command: plain });
 
 /// A record: of which step it is, what became of the work, when that was, how many records there were before it, and what had reached the run by then.
 #[derive(Clone, Debug)]

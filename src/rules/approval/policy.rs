@@ -1,6 +1,6 @@
 //! What the rules say about a tool before anyone is asked.
 
-use crate::data::json::{FromJson, Value};
+use crate::data::json::{FromJson, Value, words};
 use crate::data::table::Table;
 use crate::data::text::{split, split_once};
 
@@ -15,20 +15,7 @@ pub enum ToolApprovalAction {
     Deny,
 }
 
-impl ToolApprovalAction {
-    const WORDS: [(Self, &'static str); 3] =
-        [(Self::Approve, "approve"), (Self::Ask, "ask"), (Self::Deny, "deny")];
-
-    /// Returns the word used in options.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(action, _)| *action == self).map_or("deny", |(_, word)| word)
-    }
-
-    /// Returns the action for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(action, _)| *action)
-    }
-}
+words!(ToolApprovalAction { Approve = "approve", Ask = "ask", Deny = "deny" });
 
 /// Tools that only read. [`ToolApprovalPolicy::with_defaults`] approves them.
 const READING: &str = "\

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::data::json::{FromJson, Number, ObjectWriter, RawJson, ToJson, Value};
+use crate::data::json::members::plain;
+use crate::data::json::{FromJson, Number, ObjectWriter, RawJson, ToJson, Value, members};
 use crate::words::message::LlmMessage;
 
 /// Which tool the model should call.
@@ -220,11 +221,8 @@ impl ToJson for StreamOptions {
     }
 }
 
-impl ToJson for ToolSchema {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.field("name", &self.name).field("description", &self.description);
-        object.field("parameters", &self.parameters);
-        object.end();
-    }
-}
+members!(write ToolSchema {
+    "name" => name: plain,
+    "description" => description: plain,
+    "parameters" => parameters: plain,
+});

@@ -1,6 +1,6 @@
 //! What is told of a budget.
 
-use crate::data::json::{ObjectWriter, Value};
+use crate::data::json::{ObjectWriter, Value, words};
 use crate::words::price::{read_cost, write_cost};
 
 /// What a budget limits.
@@ -18,25 +18,7 @@ pub enum BudgetKind {
     Ms,
 }
 
-impl BudgetKind {
-    const WORDS: [(Self, &'static str); 5] = [
-        (Self::Usd, "usd"),
-        (Self::Tokens, "tokens"),
-        (Self::ToolCalls, "toolCalls"),
-        (Self::Turns, "turns"),
-        (Self::Ms, "ms"),
-    ];
-
-    /// Returns the word used in events.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(kind, _)| *kind == self).map_or("tokens", |(_, word)| word)
-    }
-
-    /// Returns the kind for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(kind, _)| *kind)
-    }
-}
+words!(BudgetKind { Usd = "usd", Tokens = "tokens", ToolCalls = "toolCalls", Turns = "turns", Ms = "ms" });
 
 /// How it stands with a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,22 +31,7 @@ pub enum BudgetState {
     Raised,
 }
 
-impl BudgetState {
-    /// Returns the word used in events.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BudgetState::Warn => "warn",
-            BudgetState::Exceeded => "exceeded",
-            BudgetState::Raised => "raised",
-        }
-    }
-
-    /// Returns the state for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Self> {
-        let all = [BudgetState::Warn, BudgetState::Exceeded, BudgetState::Raised];
-        all.into_iter().find(|state| state.as_str() == word)
-    }
-}
+words!(BudgetState { Warn = "warn", Exceeded = "exceeded", Raised = "raised" });
 
 /// Writes an amount of a budget.
 pub(crate) fn write_amount(key: &str, kind: BudgetKind, amount: u64, object: &mut ObjectWriter<'_>) {

@@ -216,16 +216,3 @@ impl Members<'_> {
         }
     }
 }
-
-impl FromJson for CompactionReport {
-    fn from_json(value: &Value) -> Result<Self, String> {
-        let count = |key: &str| value.number_at(key).unwrap_or_default();
-        Ok(CompactionReport {
-            text: value.owned_at("text").unwrap_or_default(),
-            dropped_count: count("droppedCount"),
-            tokens_before: count("tokensBefore"),
-            tokens_after: count("tokensAfter"),
-            overflow: value.flag_at("overflow").unwrap_or_default(),
-        })
-    }
-}

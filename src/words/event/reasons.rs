@@ -1,5 +1,7 @@
 //! Why a turn ended, why a run ended, and who decided about a call.
 
+use crate::data::json::words;
+
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnEndReason {
@@ -17,26 +19,10 @@ pub enum TurnEndReason {
     Transfer,
 }
 
-impl TurnEndReason {
-    const WORDS: [(Self, &'static str); 6] = [
-        (Self::Complete, "complete"),
-        (Self::ToolsExecuted, "tools_executed"),
-        (Self::SteeringInterrupt, "steering_interrupt"),
-        (Self::Error, "error"),
-        (Self::Aborted, "aborted"),
-        (Self::Transfer, "transfer"),
-    ];
-
-    /// Returns the word used in events.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("error", |(_, word)| word)
-    }
-
-    /// Returns the reason for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
-    }
-}
+words!(TurnEndReason {
+    Complete = "complete", ToolsExecuted = "tools_executed", SteeringInterrupt = "steering_interrupt",
+    Error = "error", Aborted = "aborted", Transfer = "transfer",
+});
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,27 +43,10 @@ pub enum RunStopReason {
     Error,
 }
 
-impl RunStopReason {
-    const WORDS: [(Self, &'static str); 7] = [
-        (Self::Budget, "budget"),
-        (Self::Completed, "completed"),
-        (Self::MaxTurns, "max_turns"),
-        (Self::PolicyStop, "policy_stop"),
-        (Self::Transfer, "transfer"),
-        (Self::Aborted, "aborted"),
-        (Self::Error, "error"),
-    ];
-
-    /// Returns the word used in events.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("error", |(_, word)| word)
-    }
-
-    /// Returns the reason for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
-    }
-}
+words!(RunStopReason {
+    Budget = "budget", Completed = "completed", MaxTurns = "max_turns", PolicyStop = "policy_stop",
+    Transfer = "transfer", Aborted = "aborted", Error = "error",
+});
 
 /// Who decided about a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,21 +61,4 @@ pub enum DecisionSource {
     Abort,
 }
 
-impl DecisionSource {
-    const WORDS: [(Self, &'static str); 4] = [
-        (Self::Rule, "rule"),
-        (Self::Callback, "callback"),
-        (Self::Command, "command"),
-        (Self::Abort, "abort"),
-    ];
-
-    /// Returns the word used in events.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(source, _)| *source == self).map_or("rule", |(_, word)| word)
-    }
-
-    /// Returns the source for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(source, _)| *source)
-    }
-}
+words!(DecisionSource { Rule = "rule", Callback = "callback", Command = "command", Abort = "abort" });

@@ -1,6 +1,7 @@
 //! Writes events as JSON.
 
-use crate::data::json::{ObjectWriter, RawJson, ToJson};
+use crate::data::json::members::plain;
+use crate::data::json::{ObjectWriter, RawJson, ToJson, members};
 
 use crate::words::message::Usage;
 use crate::words::question::{Question, QuestionKind};
@@ -158,12 +159,10 @@ impl ToJson for AgentEvent {
     }
 }
 
-impl ToJson for CompactionReport {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        object.field("text", &self.text).field("droppedCount", &self.dropped_count);
-        object.field("tokensBefore", &self.tokens_before).field("tokensAfter", &self.tokens_after);
-        object.field("overflow", &self.overflow);
-        object.end();
-    }
-}
+members!(CompactionReport {
+    "text" => text: plain,
+    "droppedCount" => dropped_count: plain,
+    "tokensBefore" => tokens_before: plain,
+    "tokensAfter" => tokens_after: plain,
+    "overflow" => overflow: plain,
+});

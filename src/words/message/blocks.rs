@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::json::text_field;
 use super::media::{Media, MediaSource};
-use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
+use crate::data::json::members::{any, maybe, needed, rare};
+use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value, members};
 
 /// A block of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,22 +119,46 @@ pub(crate) fn text_in(content: &[ContentBlock]) -> Cow<'_, str> {
     all
 }
 
+members!(TextBlock {
+    "type" = "text",
+    "text" =>? text: needed,
+    "signature" => signature: maybe,
+});
+
+members!(ThinkingBlock {
+    "type" = "thinking",
+    "thinking" =>? thinking: needed,
+    "signature" => signature: maybe,
+    "redacted" => redacted: rare,
+});
+
+members!(ToolCallBlock {
+    "type" = "tool_call",
+    "callId" =>? call_id: needed,
+    "toolName" =>? tool_name: needed,
+    "arguments" => arguments: arguments,
+    "metadata" => metadata: maybe,
+});
+
+/// The arguments of a call; an empty object if they are missing.
+mod arguments {
+    pub(super) use crate::data::json::members::any::write;
+
+    use super::{RawJson, ToJson, Value};
+
+    pub(super) fn read(value: &Value, key: &str) -> RawJson {
+        let given = value.get(key).filter(|given| !given.is_null());
+        given.map_or_else(RawJson::empty_object, ToJson::to_raw)
+    }
+}
+
 impl ToJson for ContentBlock {
     fn write_json(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         match self {
-            ContentBlock::Text(block) => {
-                object.fill(r#""type":"text","text":"$""#, &[&block.text]);
-                object.optional("signature", &block.signature);
-            }
-            ContentBlock::Thinking(block) => {
-                object.fill(r#""type":"thinking","thinking":"$""#, &[&block.thinking]);
-                object.optional("signature", &block.signature);
-                if block.redacted {
-                    object.field("redacted", &true);
-                }
-            }
-            ContentBlock::ToolCall(call) => write_call(call, &mut object),
+            ContentBlock::Text(block) => block.write_members(&mut object),
+            ContentBlock::Thinking(block) => block.write_members(&mut object),
+            ContentBlock::ToolCall(call) => call.write_members(&mut object),
             ContentBlock::Image(image) => image.media.write("image", &mut object),
             ContentBlock::File(file) => {
                 file.media.write("file", &mut object);
@@ -146,51 +170,17 @@ impl ToJson for ContentBlock {
     }
 }
 
-fn write_call(call: &ToolCallBlock, object: &mut ObjectWriter<'_>) {
-    let template = r#""type":"tool_call","callId":"$","toolName":"$","arguments":#"#;
-    object.fill(template, &[&call.call_id, &call.tool_name, call.arguments.as_str()]);
-    object.optional("metadata", &call.metadata);
-}
-
-impl ToJson for ToolCallBlock {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        write_call(self, &mut object);
-        object.end();
-    }
-}
-
-impl FromJson for ToolCallBlock {
-    fn from_json(value: &Value) -> Result<Self, String> {
-        let arguments = value.get("arguments").unwrap_or(&Value::Null);
-        Ok(ToolCallBlock {
-            call_id: text_field(value, "callId")?,
-            tool_name: text_field(value, "toolName")?,
-            arguments: if arguments.is_null() { RawJson::empty_object() } else { arguments.to_raw() },
-            metadata: value.get("metadata").map(ToJson::to_raw),
-        })
-    }
-}
-
 impl FromJson for ContentBlock {
     fn from_json(value: &Value) -> Result<Self, String> {
-        let optional = |key: &str| value.owned_at(key);
         Ok(match value.text_at("type") {
-            Some("text") => ContentBlock::Text(TextBlock {
-                text: text_field(value, "text")?,
-                signature: optional("signature"),
-            }),
-            Some("thinking") => ContentBlock::Thinking(ThinkingBlock {
-                thinking: text_field(value, "thinking")?,
-                signature: optional("signature"),
-                redacted: value.flag_at("redacted").unwrap_or(false),
-            }),
+            Some("text") => ContentBlock::Text(TextBlock::from_json(value)?),
+            Some("thinking") => ContentBlock::Thinking(ThinkingBlock::from_json(value)?),
             Some("tool_call") => ContentBlock::ToolCall(ToolCallBlock::from_json(value)?),
             Some("image") => ContentBlock::Image(ImageBlock { media: Media::read(value)? }),
             Some("file") => {
-                ContentBlock::File(FileBlock { media: Media::read(value)?, name: optional("name") })
+                ContentBlock::File(FileBlock { media: Media::read(value)?, name: value.owned_at("name") })
             }
-            Some("raw") => ContentBlock::Raw(value.get("data").unwrap_or(&Value::Null).to_raw()),
+            Some("raw") => ContentBlock::Raw(any::read(value, "data")),
             Some(other) => return Err(["unknown block type `", other, "`"].concat()),
             None => {
                 let got = ["a block must be an object with a `type`, got ", value.kind()];

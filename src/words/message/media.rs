@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::json::text_field;
+use crate::data::json::members::needed;
 use crate::data::json::{ObjectWriter, Value};
 
 /// The content of an image or a file, checked when it is made.
@@ -79,7 +79,7 @@ impl Media {
         match (value.text_at("url"), value.get("data")) {
             (Some(_), Some(_)) => Err("a block has either `data` or `url`, not both".to_owned()),
             (Some(url), None) => Media::url(value.owned_at("mimeType").unwrap_or_default(), url),
-            (None, _) => Media::data(text_field(value, "mimeType")?, text_field(value, "data")?),
+            (None, _) => Media::data(needed::read(value, "mimeType")?, needed::read(value, "data")?),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Why a message ended, and why a result is not the tool's own.
 
+use crate::data::json::words;
+
 /// Why an assistant message ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageStopReason {
@@ -21,28 +23,12 @@ pub enum MessageStopReason {
     Error,
 }
 
+words!(MessageStopReason {
+    Stop = "stop", Length = "length", ToolUse = "tool_use", ContentFilter = "content_filter",
+    Refusal = "refusal", Pause = "pause", Aborted = "aborted", Error = "error",
+});
+
 impl MessageStopReason {
-    const WORDS: [(Self, &'static str); 8] = [
-        (Self::Stop, "stop"),
-        (Self::Length, "length"),
-        (Self::ToolUse, "tool_use"),
-        (Self::ContentFilter, "content_filter"),
-        (Self::Refusal, "refusal"),
-        (Self::Pause, "pause"),
-        (Self::Aborted, "aborted"),
-        (Self::Error, "error"),
-    ];
-
-    /// Returns the word used in messages.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("stop", |(_, word)| word)
-    }
-
-    /// Returns the reason for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(reason, _)| *reason)
-    }
-
     /// Whether the answer was filtered or refused: then none of its calls may run.
     pub fn forbids_calls(self) -> bool {
         matches!(self, Self::ContentFilter | Self::Refusal)
@@ -84,32 +70,9 @@ pub enum ToolResultCause {
     Budget,
 }
 
-impl ToolResultCause {
-    const WORDS: [(Self, &'static str); 15] = [
-        (Self::UnknownTool, "unknown_tool"),
-        (Self::InvalidArguments, "invalid_arguments"),
-        (Self::Incomplete, "incomplete"),
-        (Self::Rejected, "rejected"),
-        (Self::Denied, "denied"),
-        (Self::Skipped, "skipped"),
-        (Self::PolicyStop, "policy_stop"),
-        (Self::Steering, "steering"),
-        (Self::Aborted, "aborted"),
-        (Self::Transfer, "transfer"),
-        (Self::Timeout, "timeout"),
-        (Self::Threw, "threw"),
-        (Self::Interrupted, "interrupted"),
-        (Self::Filtered, "filtered"),
-        (Self::Budget, "budget"),
-    ];
-
-    /// Returns the word used in results.
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS.iter().find(|(cause, _)| *cause == self).map_or("threw", |(_, word)| word)
-    }
-
-    /// Returns the cause for a word, if there is one.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, w)| *w == word).map(|(cause, _)| *cause)
-    }
-}
+words!(ToolResultCause {
+    UnknownTool = "unknown_tool", InvalidArguments = "invalid_arguments", Incomplete = "incomplete",
+    Rejected = "rejected", Denied = "denied", Skipped = "skipped", PolicyStop = "policy_stop",
+    Steering = "steering", Aborted = "aborted", Transfer = "transfer", Timeout = "timeout", Threw = "threw",
+    Interrupted = "interrupted", Filtered = "filtered", Budget = "budget",
+});

@@ -1,7 +1,8 @@
 //! The tokens that a call used.
 
-use crate::data::json::{FromJson, ObjectWriter, ToJson, Value};
-use crate::words::price::{Cost, read_cost, write_cost};
+use crate::data::json::members;
+use crate::data::json::members::{maybe, plain, rare};
+use crate::words::price::{Cost, maybe_cost};
 
 /// Token counts. `input` excludes tokens read from or written to a cache; `output` includes reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,40 +70,13 @@ impl Usage {
     }
 }
 
-impl Usage {
-    /// Writes the members of the JSON object.
-    pub(crate) fn write_members(&self, object: &mut ObjectWriter<'_>) {
-        object.field("input", &self.input).field("output", &self.output);
-        object.field("cacheRead", &self.cache_read).field("cacheWrite", &self.cache_write);
-        object.optional("reasoning", &self.reasoning).field("total", &self.total);
-        if let Some(cost) = self.cost {
-            write_cost(cost, object.key("cost"));
-        }
-        object.optional("estimated", &self.estimated.then_some(true));
-    }
-}
-
-impl ToJson for Usage {
-    fn write_json(&self, out: &mut String) {
-        let mut object = ObjectWriter::new(out);
-        self.write_members(&mut object);
-        object.end();
-    }
-}
-
-impl FromJson for Usage {
-    fn from_json(value: &Value) -> Result<Self, String> {
-        let tokens = |key: &str| value.number_at(key);
-        Ok(Usage {
-            input: tokens("input").unwrap_or(0),
-            output: tokens("output").unwrap_or(0),
-            cache_read: tokens("cacheRead").unwrap_or(0),
-            cache_write: tokens("cacheWrite").unwrap_or(0),
-            reasoning: tokens("reasoning"),
-            total: tokens("total").unwrap_or(0),
-            cost: value.get("cost").and_then(read_cost),
-            estimated: value.flag_at("estimated").unwrap_or_default(),
-        }
-        .totalled())
-    }
-}
+members!(Usage {
+    "input" => input: plain,
+    "output" => output: plain,
+    "cacheRead" => cache_read: plain,
+    "cacheWrite" => cache_write: plain,
+    "reasoning" => reasoning: maybe,
+    "total" => total: plain,
+    "cost" => cost: maybe_cost,
+    "estimated" => estimated: rare,
+} then totalled);
