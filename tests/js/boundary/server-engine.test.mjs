@@ -71,7 +71,7 @@ test("an agent without either never asks for it", async () => {
   assert.equal(await alone(code), "fine\nasked");
 });
 
-test("a bundle loads without it, and whoever needs it hears what is missing", async () => {
+test("a bundle runs without the server engine; an agent that needs it gets an error that names the file", async () => {
   const runs = `
     (async () => {
       console.log((await new Agent({ model: scripted(["fine"]) }).prompt("Go").result).text);
@@ -83,7 +83,7 @@ test("a bundle loads without it, and whoever needs it hears what is missing", as
   assert.equal(left, missing(/ENOENT: no such file or directory, open '\S+turnwheel-server\.wasm'/.exec(left)?.[0]));
 });
 
-test("turnwheel/tape loads in a bundle in CommonJS, and runs when it is told where the file is", async () => {
+test("turnwheel/tape loads in a CommonJS bundle, and records after `use` gave the file", async () => {
   const code = `
     import { readFileSync } from "node:fs";
     import { Agent, scripted, use as usePage } from "./slim.js";
