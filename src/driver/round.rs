@@ -75,6 +75,12 @@ impl TaskRound {
         Updates::with_flag(self.has_progress.clone())
     }
 
+    /// Whether a tool may have reported progress that nobody has read.
+    #[cfg(feature = "durable")]
+    pub(super) fn progress_flag(&self) -> Rc<Cell<bool>> {
+        self.has_progress.clone()
+    }
+
     /// Returns progress that a tool has reported and nobody has read yet.
     pub(super) fn next_progress(&mut self) -> Option<(EffectId, Polled)> {
         if !self.has_progress.get() {

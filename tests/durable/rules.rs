@@ -277,8 +277,8 @@ fn what_is_no_record_of_its_step_ends_the_run() {
     assert!(of_another.contains("it gave the record of `t0/model`"), "{of_another}");
     let without_value = refused("t0/tool/0-pay", |json| json.replace("\"value\"", "\"volue\""));
     assert!(without_value.contains("the record was damaged"), "{without_value}");
-    let of_the_package = refused("begin", |json| json.replace("\"rust\"", "\"javascript\""));
-    assert!(of_the_package.contains("was begun in javascript"), "{of_the_package}");
+    let of_another_version = refused("begin", |json| json.replace("\"v\":2", "\"v\":1"));
+    assert!(of_another_version.contains("is of another version of turnwheel"), "{of_another_version}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::chance::Chance;
 use super::journal::{Journal, object_of};
 use super::open::{Open, What};
 use super::record::Outcome;
-use super::seat::{Inside, Seat};
+use super::seat::{Inside, Place, Seat};
 
 /// What an agent keeps of its journal between its runs.
 pub(crate) type JournalOfAgent = Rc<RefCell<Option<Rc<Journal>>>>;
@@ -61,21 +61,43 @@ impl AgentStream {
         let prefix =
             if number > 1 { ["r", &crate::data::text::number(number)].concat() } else { String::new() };
         let run_id = self.state.context().run_id.clone();
-        self.seat = Some(Seat::new(&journal, &prefix, true, self.handover.inbox.clone(), &run_id));
+        self.seat = Some(Seat::new(&journal, &prefix, Place::Root, self.handover.inbox.clone(), &run_id));
         self.config = self.with_steps(self.config.clone());
         self
     }
 
-    /// Takes a seat in the journal of the run around it.
+    /// Takes a seat in the journal of the run around it, which also polls this one.
     #[must_use]
     pub(crate) fn inside(mut self, inside: Option<&Rc<dyn std::any::Any>>) -> Self {
-        let Some(Inside { journal, call }) = inside.and_then(|inside| inside.downcast_ref()) else {
-            return self;
-        };
-        let run_id = self.state.context().run_id.clone();
-        self.seat = Some(Seat::new(journal, call, false, self.handover.inbox.clone(), &run_id));
-        self.config = self.with_steps(self.config.clone());
+        self.take_seat_inside(inside, Place::Inside);
         self
+    }
+
+    /// Takes a seat in the journal of the run around it: `inside` is what [`ToolContext::durable`](crate::tool::ToolContext::durable)
+    /// says. The host polls both runs, and posts to each by itself.
+    pub fn enter_journal(&mut self, inside: Option<&Rc<dyn std::any::Any>>) {
+        self.take_seat_inside(inside, Place::Hosted);
+    }
+
+    fn take_seat_inside(&mut self, inside: Option<&Rc<dyn std::any::Any>>, place: Place) {
+        let Some(Inside { journal, call }) = inside.and_then(|inside| inside.downcast_ref()) else { return };
+        let run_id = self.state.context().run_id.clone();
+        let seat = Seat::new(journal, call, place, self.handover.inbox.clone(), &run_id);
+        *seat.progress.borrow_mut() = Some(self.round.progress_flag());
+        self.seat = Some(seat);
+        self.config = self.with_steps(self.config.clone());
+    }
+
+    /// Nobody will replay the run: it ends as if it were not part of a journal.
+    pub fn give_up_journal(&mut self) {
+        if let Some(seat) = &self.seat {
+            seat.journal.is_given_up.set(true);
+        }
+    }
+
+    /// The time of the journal that the run is part of, in milliseconds.
+    pub fn journal_now(&self) -> Option<u64> {
+        self.seat.as_ref().map(|seat| seat.journal.clock.get())
     }
 
     /// A configuration whose chance repeats.
@@ -108,8 +130,11 @@ impl AgentStream {
     /// A run inside a call is ended by the run around it. What it has shown of an answer is in no record, so it is taken back:
     /// lived again, the run ends in the same way.
     pub(in crate::driver) fn takes_back(&mut self) {
-        let Some(seat) = self.seat.as_ref().filter(|seat| !seat.is_root) else { return };
+        let Some(seat) = self.seat.as_ref().filter(|seat| !seat.is_root()) else { return };
         seat.streaming.set(None);
+        if seat.unstored_answer().is_none() {
+            return;
+        }
         let event = self.state.take_back("the answer was cut before it was stored");
         event.into_iter().for_each(|event| self.outputs.put_back(Output::Event(event)));
     }
@@ -137,7 +162,7 @@ impl AgentStream {
 
     /// Whether the run waits until what it begins with is stored.
     pub(in crate::driver) fn awaits_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(seat) = self.seat.clone().filter(|seat| seat.is_root) else { return false };
+        let Some(seat) = self.seat.clone().filter(|seat| seat.is_root()) else { return false };
         let journal = seat.journal.clone();
         if journal.failure.borrow().is_some() {
             self.fail();
@@ -170,8 +195,12 @@ impl AgentStream {
         let later = seat.inbox.take_all();
         for mail in &record.mail {
             let own = journal.posted.borrow_mut().remove(&mail.id);
-            if let Some(command) = own.or_else(|| AgentCommand::from_json(&mail.command).ok()) {
-                seat.inbox.post(command);
+            match own.map_or_else(|| AgentCommand::from_json(&mail.command), Ok) {
+                Ok(command) => seat.inbox.post(command),
+                Err(why) => {
+                    journal.cannot_read(&open.name, &why);
+                    return self.fail();
+                }
             }
         }
         if let Some(begin) = self.begin.take() {
@@ -184,7 +213,7 @@ impl AgentStream {
     /// What a journal begins with.
     fn seen(&self) -> RawJson {
         object_of(|object| {
-            object.field("engine", env!("CARGO_PKG_VERSION")).field("language", "rust");
+            object.field("engine", env!("CARGO_PKG_VERSION"));
             let mut tools = ListWriter::new(object.key("tools"));
             for spec in self.config.rules.tools.iter() {
                 spec.schema.name.write_json(tools.item());
@@ -198,14 +227,6 @@ impl AgentStream {
 
     /// Why a journal that began like this is not that of this run.
     fn refuses(&self, seen: &Value) -> Option<String> {
-        match seen.text_at("language") {
-            Some("rust") => {}
-            other => {
-                let language = other.unwrap_or("another language");
-                let rest = ", which writes other records: it goes on there alone";
-                return Some(["the journal was begun in ", language, rest].concat());
-            }
-        }
         (seen.text_at("prompt") != self.mark_of_prompt().as_deref()).then(|| OTHER_PROMPT.to_owned())
     }
 
@@ -231,10 +252,13 @@ impl AgentStream {
 
     /// The run is over. It ends when everything that was open is stored.
     pub(in crate::driver) fn ends(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        let Some(seat) = self.seat.clone().filter(|seat| seat.is_root) else { return Poll::Ready(Next::End) };
+        let Some(seat) = self.seat.clone().filter(|seat| seat.is_root()) else {
+            return Poll::Ready(Next::End);
+        };
         let journal = &seat.journal;
         journal.poll(cx);
-        if journal.failure.borrow().is_none()
+        if !journal.is_given_up.get()
+            && journal.failure.borrow().is_none()
             && journal.open.borrow().iter().any(|open| open.record.borrow().is_none())
         {
             return Poll::Pending;
@@ -247,7 +271,7 @@ impl AgentStream {
     pub(in crate::driver) fn leaves(&mut self) {
         let Some(seat) = &self.seat else { return };
         seat.leave();
-        if seat.is_root && self.result.is_none() {
+        if seat.is_root() && self.result.is_none() {
             // The process ends, or nobody wants the run any more: what is open is not stored.
             seat.journal.abandon();
         }
@@ -277,7 +301,7 @@ impl AgentStream {
     /// Whether the run cannot go on in this process. Then its result says why.
     pub(in crate::driver) fn has_failed(&mut self) -> bool {
         let failed =
-            self.seat.as_ref().is_some_and(|seat| seat.is_root && seat.journal.failure.borrow().is_some());
+            self.seat.as_ref().is_some_and(|seat| seat.is_root() && seat.journal.failure.borrow().is_some());
         if failed {
             self.fail();
         }

@@ -9,9 +9,9 @@ use crate::data::json::{FromJson, RawJson, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::driver::AgentStream;
 use crate::driver::run::ends_answer;
-use crate::host::ports::StepEffect;
+use crate::host::ports::{HookCall, StepEffect};
 use crate::host::tool::{Progress, ToolOutcome};
-use crate::machine::{AgentCommand, Effect, EffectId, Input, Reply};
+use crate::machine::{AgentCommand, Effect, EffectId, Input, Output, Reply};
 use crate::rules::stream::AssistantMessageEvent;
 use crate::tape::{read_reply, write_reply};
 use crate::words::error::{ErrorInfo, ErrorKind};
@@ -19,7 +19,7 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use super::journal::object_of;
 use super::open::{Open, What};
 use super::record::Outcome;
-use super::seat::{Entry, Seat};
+use super::seat::{Entry, Place, Seat};
 
 impl AgentStream {
     // ---- effects become steps
@@ -30,6 +30,12 @@ impl AgentStream {
         seat.executing.set(id);
         match &effect {
             Effect::Choose => {
+                seat.loose.borrow_mut().insert(id, String::new());
+                return Some(effect);
+            }
+            Effect::Hook(HookCall::BeforeInference { .. } | HookCall::AfterInference { .. })
+                if self.config.ports.hooks.iter().any(|hook| hook.wraps_models()) =>
+            {
                 seat.loose.borrow_mut().insert(id, String::new());
                 return Some(effect);
             }
@@ -47,6 +53,7 @@ impl AgentStream {
                 if is_agent {
                     let name = seat.names.borrow_mut().name(&self.state, id, &effect);
                     seat.loose.borrow_mut().insert(id, name);
+                    self.begin_timer(&seat, id);
                     return Some(effect);
                 }
                 if !is_idempotent {
@@ -187,6 +194,7 @@ impl AgentStream {
             open.drop_work();
         }
         seat.loose.borrow_mut().remove(&id);
+        seat.pieces.borrow_mut().retain(|(of, _)| *of != id);
         seat.held.borrow_mut().remove(&id);
         seat.timers.borrow_mut().remove(&id);
         self.give_up_timer(&seat, id);
@@ -202,25 +210,43 @@ impl AgentStream {
         let Some(seat) = self.seat.clone() else { return false };
         seat.quiet.set(false);
         *seat.waker.borrow_mut() = Some(cx.waker().clone());
-        if seat.is_root {
+        if seat.is_root() {
             seat.journal.poll(cx);
         }
         if !seat.to_begin.borrow().is_empty() {
             self.begin_works(&seat);
             return true;
         }
+        if seat.cut.take() {
+            self.cut_answer(&seat);
+            return true;
+        }
+        // One piece at a time: the listeners hear of it before the next one enters.
+        let piece = seat.pieces.borrow_mut().pop_front();
+        if let Some((id, piece)) = piece {
+            self.at_journal_time(&seat, |run| run.enter_piece(id, piece));
+            return true;
+        }
         let entry = seat.entry.take();
         let Some(entry) = entry else { return false };
         self.handle_progress();
-        self.enter(&seat, entry);
+        self.at_journal_time(&seat, |run| run.enter(&seat, entry));
         true
     }
 
     /// Nothing is left to do in this run until something enters.
     pub(in crate::driver) fn rests(&mut self, cx: &mut Context<'_>) -> Option<Poll<bool>> {
         let seat = self.seat.clone()?;
-        seat.quiet.set(true);
-        if seat.is_root {
+        if seat.place == Place::Hosted {
+            self.handle_progress();
+            if !self.outputs.is_empty() {
+                return Some(Poll::Ready(true));
+            }
+        }
+        if !seat.quiet.replace(true) {
+            seat.wake_host();
+        }
+        if seat.is_root() {
             if seat.journal.pump(cx) {
                 return Some(Poll::Ready(true));
             }
@@ -239,22 +265,31 @@ impl AgentStream {
         Some(Poll::Pending)
     }
 
-    fn enter(&mut self, seat: &Rc<Seat>, entry: Entry) {
-        // It enters at the time of the journal, also while an answer streams in.
+    /// What enters does so at the time of the journal, also while an answer streams in.
+    fn at_journal_time(&mut self, seat: &Seat, work: impl FnOnce(&mut Self)) {
         let streaming = seat.streaming.take();
-        self.enter_now(seat, entry);
+        work(self);
         seat.streaming.set(streaming);
     }
 
-    fn enter_now(&mut self, seat: &Rc<Seat>, entry: Entry) {
+    fn enter(&mut self, seat: &Rc<Seat>, entry: Entry) {
         match entry {
-            Entry::Pieces(open) => self.enter_pieces(&open),
+            Entry::Pieces(open) => take_pieces(seat, &open),
             Entry::Mail(commands) => self.enter_mail(seat, commands),
             Entry::Record(open) => self.enter_record(seat, &open),
             Entry::Limit => {
                 if let Some((timer, _)) = seat.total.take() {
                     self.round.remove(timer);
                     self.void_answer(seat);
+                    self.step(Input::Reply(timer, Reply::Slept));
+                }
+            }
+            Entry::CallLimit(call) => {
+                let effect = seat.loose.borrow().iter().find(|(_, name)| *name == call).map(|(id, _)| *id);
+                let timer =
+                    effect.and_then(|effect| seat.timers.borrow().get(&effect).map(|(timer, ..)| *timer));
+                if let Some(timer) = timer {
+                    self.round.remove(timer);
                     self.step(Input::Reply(timer, Reply::Slept));
                 }
             }
@@ -266,22 +301,22 @@ impl AgentStream {
         }
     }
 
-    fn enter_pieces(&mut self, open: &Open) {
-        let Some(id) = open.what.effect() else { return };
-        for event in events_of(open) {
-            let piece = Reply::Stream(event);
-            if !ends_answer(&piece) {
-                self.step(Input::Reply(id, piece));
-            }
+    /// A stored piece enters by the short way, as it did when it came.
+    fn enter_piece(&mut self, id: EffectId, piece: AssistantMessageEvent) {
+        self.update_now();
+        if let Some(recording) = &self.recording {
+            recording.takes_piece(&self.state, self.now, id, &piece);
+        }
+        match self.state.apply_stream_event(self.now, id, Reply::Stream(piece)) {
+            Ok(event) => self.outputs.append(|out| out.extend(event.map(Output::Event))),
+            Err(other) => self.step(Input::Reply(id, other)),
         }
     }
 
     /// An answer is about to be cut. What has arrived of it counts if its own record brings the cut along, for that has it too;
     /// behind another record, nobody will know it when the run is lived again.
     fn void_answer(&mut self, seat: &Seat) {
-        let is_cut = |open: &Open| matches!(open.what, What::Model(_)) && open.record.borrow().is_none();
-        let id = seat.open.borrow().iter().find(|(_, open)| is_cut(open)).map(|(id, _)| *id);
-        if let Some(id) = id {
+        if let Some(id) = seat.unstored_answer() {
             self.step(Input::Reply(id, Reply::Stream(AssistantMessageEvent::Start)));
         }
     }
@@ -332,10 +367,13 @@ impl AgentStream {
                     self.open_effect(seat, id, effect, Some(life));
                 }
             }
-            (What::Model(_), _) => {
-                let end = events_of(open).pop().map(Reply::Stream).filter(ends_answer);
-                self.step(Input::Reply(id, end.unwrap_or(Reply::StreamEnded)));
-            }
+            (What::Model(_), _) => match events_of(open) {
+                Ok(mut events) => {
+                    let end = events.pop().map(Reply::Stream).filter(ends_answer);
+                    self.step(Input::Reply(id, end.unwrap_or(Reply::StreamEnded)));
+                }
+                Err(why) => seat.journal.cannot_read(&open.name, &why),
+            },
             (What::Tool(..), Outcome::Late) => match self.state.timer_of(id) {
                 Some(timer) => self.step(Input::Reply(timer, Reply::Slept)),
                 None => self.step(Input::Reply(id, Reply::Executed(ToolOutcome::Interrupted))),
@@ -351,7 +389,8 @@ impl AgentStream {
                 let reply = Value::parse(reply).unwrap_or_default();
                 self.enter_reply(id, open, &reply);
             }
-            (_, outcome) => self.cannot_enter(seat, open, outcome),
+            (_, Outcome::Error(why)) => seat.journal.cannot_read(&open.name, why),
+            _ => seat.journal.cannot_read(&open.name, "it has no value"),
         }
     }
 
@@ -359,34 +398,47 @@ impl AgentStream {
     fn enter_value(&mut self, id: EffectId, open: &Open, value: &Value) {
         for change in value.list_at("state") {
             match change.as_array() {
-                Some([Value::String(key), value]) => self.state.session().set(key, value.clone()),
-                Some([Value::String(key)]) => self.state.session().delete(key),
+                Some([Value::String(key), value]) => self.change_state(key, Some(value)),
+                Some([Value::String(key)]) => self.change_state(key, None),
                 _ => {}
             }
         }
         self.enter_reply(id, open, value.get("reply").unwrap_or(&Value::Null));
     }
 
+    fn change_state(&self, key: &str, value: Option<&Value>) {
+        match value {
+            Some(value) => self.state.session().set(key, value.clone()),
+            None => self.state.session().delete(key),
+        }
+        if let Some(seat) = &self.seat {
+            seat.journal.engine.state_entered(key, value);
+        }
+    }
+
     fn enter_reply(&mut self, id: EffectId, open: &Open, reply: &Value) {
         match read_reply(self.state.messages(), self.state.chosen_messages(), reply) {
             Ok(reply) => self.step(Input::Reply(id, reply)),
             Err(why) => {
-                if let Some(seat) = self.seat.clone() {
-                    self.cannot_enter(&seat, open, &Outcome::Error(why));
+                if let Some(seat) = &self.seat {
+                    seat.journal.cannot_read(&open.name, &why);
                 }
             }
         }
     }
+}
 
-    /// A record has nothing that the run could go on with.
-    fn cannot_enter(&self, seat: &Seat, open: &Open, outcome: &Outcome) {
-        let why = match outcome {
-            Outcome::Error(why) => why.as_str(),
-            _ => "it has no value",
-        };
-        let text = ["what is stored of the step `", &open.name, "` cannot enter the run: ", why].concat();
-        seat.journal.failure.borrow_mut().get_or_insert(text);
-        seat.journal.wake();
+/// What is stored of an answer is to enter, but for its end.
+fn take_pieces(seat: &Seat, open: &Open) {
+    let Some(id) = open.what.effect() else { return };
+    match events_of(open) {
+        Ok(mut events) => {
+            events.retain(|event| {
+                !matches!(event, AssistantMessageEvent::Done { .. } | AssistantMessageEvent::Error(_))
+            });
+            seat.pieces.borrow_mut().extend(events.into_iter().map(|event| (id, event)));
+        }
+        Err(why) => seat.journal.cannot_read(&open.name, &why),
     }
 }
 
@@ -405,18 +457,15 @@ pub(super) fn value_of_events(events: &Vec<AssistantMessageEvent>) -> RawJson {
     })
 }
 
-/// The events of a stored answer.
-fn events_of(open: &Open) -> Vec<AssistantMessageEvent> {
+/// The events of a stored answer, or why they cannot be read.
+fn events_of(open: &Open) -> Result<Vec<AssistantMessageEvent>, String> {
     let record = open.record.borrow();
     let failed = |text: &str| {
         let error = ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Internal, text) };
-        vec![AssistantMessageEvent::Start, AssistantMessageEvent::Error(error)]
+        Ok(vec![AssistantMessageEvent::Start, AssistantMessageEvent::Error(error)])
     };
     match record.as_ref().map(|record| &record.outcome) {
-        Some(Outcome::Value(value)) => {
-            let value = value.to_value();
-            Vec::from_json(value.get("events").unwrap_or(&Value::Null)).unwrap_or_else(|why| failed(&why))
-        }
+        Some(Outcome::Value(value)) => Vec::from_json(value.to_value().get("events").unwrap_or(&Value::Null)),
         Some(Outcome::Error(text)) => failed(text),
         _ => failed("the call was cancelled"),
     }

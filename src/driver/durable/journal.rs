@@ -57,6 +57,8 @@ pub(crate) struct Journal {
     pub(super) outside: RefCell<Vec<Rc<Waiting>>>,
     /// What enters next, in order.
     pub(super) queue: RefCell<VecDeque<(Weak<Seat>, Entry)>>,
+    /// Whether nobody will replay the run.
+    pub(super) is_given_up: Cell<bool>,
     /// Why the run cannot go on in this process.
     pub(super) failure: RefCell<Option<String>>,
     waker: RefCell<Option<Waker>>,
@@ -83,6 +85,7 @@ impl Journal {
             posted: RefCell::default(),
             outside: RefCell::default(),
             queue: RefCell::default(),
+            is_given_up: Cell::default(),
             failure: RefCell::default(),
             waker: RefCell::default(),
         })
@@ -149,7 +152,8 @@ impl Journal {
             Err(text) => Box::pin(async { Came::Record(open, Err(text)) }),
         });
         // What can be begun is begun right here, as it is without an engine.
-        self.poll(&mut Context::from_waker(Waker::noop()));
+        let waker = self.waker.borrow().clone();
+        self.poll(&mut Context::from_waker(waker.as_ref().unwrap_or(Waker::noop())));
     }
 
     /// The engine has been asked for something.
@@ -192,6 +196,19 @@ impl Journal {
                 self.failure.borrow_mut().get_or_insert(text);
             }
         }
+        self.wake();
+    }
+
+    /// A record has nothing that the run could go on with: the run cannot go on in this process.
+    pub(super) fn cannot_read(&self, name: &str, why: &str) {
+        let text = [
+            "what is stored of the step `",
+            name,
+            "` cannot be read (",
+            why,
+            "): it was damaged, or is of another run",
+        ];
+        self.failure.borrow_mut().get_or_insert(text.concat());
         self.wake();
     }
 

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::data::json::{ObjectWriter, ToJson, Value};
+use crate::data::json::{ToJson, Value};
 use crate::data::text;
 use crate::driver::AgentStream;
 use crate::host::config::{InFlight, SteeringTime};
@@ -14,10 +14,15 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::question::QuestionKind;
 
 use super::enter::value_of_events;
-use super::journal::Journal;
+use super::journal::{Journal, object_of};
 use super::open::{Open, What};
 use super::record::{Mail, Outcome};
-use super::seat::Seat;
+use super::seat::{Place, Seat};
+
+/// Whether a step is one of a run inside a call.
+fn is_inside(step: &str, call: &str) -> bool {
+    step.strip_prefix(call).is_some_and(|rest| rest.starts_with('/'))
+}
 
 impl Journal {
     pub(super) fn has_mail(&self) -> bool {
@@ -35,7 +40,10 @@ impl Journal {
     pub(super) fn is_ending(&self, name: &str) -> bool {
         self.mail.borrow().iter().any(|mail| match mail.command.text_at("kind") {
             Some("cancel") => true,
-            Some("limit") => name.starts_with(&mail.run),
+            Some("limit") => match mail.command.text_at("name") {
+                Some(call) => is_inside(name, call),
+                None => name.starts_with(&mail.run),
+            },
             _ => false,
         })
     }
@@ -51,20 +59,35 @@ impl Journal {
         id
     }
 
-    /// The time of a run is over.
-    pub(super) fn post_limit(&self, seat: &Seat) {
-        let mut json = String::new();
-        let mut object = ObjectWriter::new(&mut json);
-        object.field("kind", "limit");
-        object.end();
-        self.post_json(seat, Value::parse(&json).unwrap_or_default());
+    /// The time of a run is over, or that of a call with an agent inside, which has this name.
+    pub(super) fn post_limit(&self, seat: &Seat, call: Option<&str>) {
+        let limit = object_of(|object| {
+            object.field("kind", "limit");
+            if let Some(call) = call {
+                object.field("name", call);
+            }
+        });
+        self.post_json(seat, limit.to_value());
+    }
+
+    /// The runs inside a run, or inside a call of it: what comes before the names of their steps.
+    pub(super) fn inside(&self, prefix: &str, except: &Seat) -> Vec<Rc<Seat>> {
+        let is_inside =
+            |other: &Rc<Seat>| other.prefix.starts_with(prefix) && !std::ptr::eq(&raw const **other, except);
+        self.seats().into_iter().filter(is_inside).collect()
     }
 }
 
 impl AgentStream {
     /// Takes what has reached the run from outside, for the journal. `None` if the run takes its commands itself.
     pub(in crate::driver) fn diverts(&mut self) -> Option<bool> {
-        let seat = self.seat.clone().filter(|seat| seat.is_root && self.begin.is_none())?;
+        let takes_mail = |seat: &Rc<Seat>| seat.place != Place::Inside && !seat.journal.is_given_up.get();
+        let seat = self.seat.clone().filter(|seat| takes_mail(seat) && self.begin.is_none())?;
+        if !seat.is_root() && self.abort.is_waiting() {
+            // The run around it ends it, and does so again when it is replayed.
+            self.takes_back();
+            return None;
+        }
         if self.state.is_ended() || seat.entry.borrow().is_some() {
             return Some(false);
         }
@@ -121,13 +144,27 @@ impl AgentStream {
             && steering.in_flight == InFlight::Cancel
     }
 
-    /// Ends a tool, so that the mail that would end it has a record to ride in.
+    /// Ends a tool, so that the mail that would end it has a record to ride in, and the answers of the agents inside.
     fn force_tool(&mut self, seat: &Rc<Seat>) {
         let is_tool = |open: &Rc<Open>| matches!(open.what, What::Tool(..)) && open.is_undecided();
-        let tool =
-            seat.open.borrow().iter().find(|(_, open)| is_tool(open)).map(|(id, open)| (*id, open.clone()));
-        if let Some((id, open)) = tool {
+        let first = |seat: &Seat| {
+            seat.open.borrow().iter().find(|(_, open)| is_tool(open)).map(|(id, open)| (*id, open.clone()))
+        };
+        let inside = seat.journal.inside(&seat.prefix, seat);
+        if let Some((id, open)) = first(seat) {
             self.force(id, &open);
+        } else if let Some((_, open)) = inside.iter().find_map(|other| first(other)) {
+            open.end(Outcome::Cancelled);
+        }
+        inside.iter().for_each(|other| other.cut_answer());
+    }
+
+    /// The answer in progress ends, with what has arrived of it.
+    pub(super) fn cut_answer(&mut self, seat: &Seat) {
+        let is_cut = |open: &Rc<Open>| open.is_answer() && open.begun.get() && open.is_undecided();
+        let id = seat.open.borrow().iter().find(|(_, open)| is_cut(open)).map(|(id, _)| *id);
+        if let Some(id) = id {
+            self.end_answer(id, ErrorInfo::new(ErrorKind::Aborted, "not wanted any more"));
         }
     }
 
@@ -187,6 +224,9 @@ impl AgentStream {
 
     /// Stops the run.
     pub(super) fn enter_abort(&mut self, reason: &Rc<str>) {
+        if let Some(seat) = &self.seat {
+            seat.journal.engine.abort_entered(reason);
+        }
         self.close_children(reason);
         self.handle_progress();
         self.step(crate::machine::Input::Abort(reason.clone()));

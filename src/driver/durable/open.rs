@@ -59,6 +59,8 @@ pub(super) struct Open {
     pub(super) is_whole: Cell<bool>,
     /// What is stored.
     pub(super) record: RefCell<Option<Rc<Record>>>,
+    /// Whether its record is what enters now.
+    pub(super) is_entering: Cell<bool>,
     /// How many records had come from the engine before this one.
     pub(super) arrival: Cell<u64>,
     /// Whether nobody wants what it answers any more.
@@ -80,9 +82,14 @@ impl Open {
             ended: RefCell::default(),
             is_whole: Cell::default(),
             record: RefCell::default(),
+            is_entering: Cell::default(),
             arrival: Cell::default(),
             dropped: Cell::default(),
         })
+    }
+
+    pub(super) fn is_answer(&self) -> bool {
+        matches!(self.what, What::Model(_))
     }
 
     /// Whether its work is being done in this process.

@@ -10,7 +10,7 @@ use crate::machine::AgentCommand;
 use super::journal::Journal;
 use super::open::{Open, What};
 use super::record::Mail;
-use super::seat::{Entry, Seat};
+use super::seat::{Entry, Place, Seat};
 
 impl Journal {
     /// Lets the engine go on, and gives a run what enters next, if that is certain. Returns whether any run has something to do.
@@ -20,13 +20,15 @@ impl Journal {
             return true;
         }
         let seats = self.seats();
-        let mut acts = false;
+        let (mut acts, mut acts_later) = (false, false);
         for seat in seats.iter().filter(|seat| seat.has_to_act()) {
             seat.wake();
-            acts = true;
+            // One that the host polls acts when the host has heard of it.
+            acts |= seat.place != Place::Hosted;
+            acts_later = true;
         }
-        if acts {
-            return true;
+        if acts_later {
+            return acts;
         }
         if seats.iter().any(|seat| seat.is_busy()) {
             return false;
@@ -82,10 +84,11 @@ impl Journal {
         let Some(next) = next else { return self.choose_outside() };
         let Some(record) = next.record.borrow().clone() else { return false };
         self.open.borrow_mut().retain(|open| !Rc::ptr_eq(open, &next));
+        next.is_entering.set(true);
         // The pieces of an answer have come before the mail.
         self.queue_pieces(&next);
         for mail in &record.mail {
-            self.queue_mail(mail, record.at);
+            self.queue_mail(&next.name, mail, record.at);
         }
         self.queue.borrow_mut().push_back((next.seat.clone(), Entry::Record(next)));
         true
@@ -101,7 +104,7 @@ impl Journal {
         }
     }
 
-    fn queue_mail(&self, mail: &Mail, at: u64) {
+    fn queue_mail(&self, step: &str, mail: &Mail, at: u64) {
         if mail.command.text_at("kind") == Some("come") {
             let name = mail.command.text_at("name").unwrap_or_default();
             self.enter_outside(name, mail.command.get("reply").unwrap_or(&Value::Null));
@@ -111,10 +114,13 @@ impl Journal {
         let entry = if mail.command.text_at("kind") == Some("limit") {
             // It is over when its step was ended.
             self.clock.set(self.clock.get().max(at));
-            Entry::Limit
+            mail.command.owned_at("name").map_or(Entry::Limit, Entry::CallLimit)
         } else {
             let own = self.posted.borrow_mut().remove(&mail.id);
-            let Some(command) = own.or_else(|| AgentCommand::from_json(&mail.command).ok()) else { return };
+            let command = match own.map_or_else(|| AgentCommand::from_json(&mail.command), Ok) {
+                Ok(command) => command,
+                Err(why) => return self.cannot_read(step, &why),
+            };
             if let Some((to, Entry::Mail(commands))) = self.queue.borrow_mut().back_mut()
                 && to.as_ptr() == Rc::as_ptr(&seat)
             {

@@ -4,6 +4,9 @@ use crate::data::json::members::plain;
 use crate::data::json::{ObjectWriter, RawJson, ToJson, Value, members};
 use crate::data::text;
 
+/// The version of records.
+const VERSION: u64 = 2;
+
 /// What became of the work of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
@@ -43,7 +46,7 @@ impl Record {
     pub(super) fn write(&self, name: &str) -> RawJson {
         let mut json = String::new();
         let mut object = ObjectWriter::new(&mut json);
-        object.field("v", &1_u64).field("name", name).field("at", &self.at).field("n", &self.n);
+        object.field("v", &VERSION).field("name", name).field("at", &self.at).field("n", &self.n);
         match &self.outcome {
             Outcome::Value(value) => drop(object.field("value", value)),
             Outcome::Error(error) => drop(object.field("error", error)),
@@ -64,13 +67,13 @@ impl Record {
             return Err(["it gave the record of `", other, "`"].concat());
         }
         Record::read_value(&value).ok_or_else(|| {
-            "it must give back what the work returned; it gave something else, or the record was damaged or is of a newer turnwheel"
+            "it must give back what the work returned; it gave something else, or the record was damaged or is of another version of turnwheel"
                 .to_owned()
         })
     }
 
     fn read_value(value: &Value) -> Option<Record> {
-        if value.number_at("v") != Some(1) {
+        if value.number_at("v") != Some(VERSION) {
             return None;
         }
         let outcome = match (value.get("value"), value.owned_at("error")) {

@@ -9,6 +9,7 @@ use crate::data::table::Table;
 use crate::driver::Inbox;
 use crate::host::state::HeldChanges;
 use crate::machine::{AgentCommand, Effect, EffectId, EffectNames, Reply};
+use crate::rules::stream::AssistantMessageEvent;
 
 use super::chance::Chance;
 use super::journal::Journal;
@@ -33,20 +34,35 @@ pub(super) enum Entry {
     Mail(Vec<AgentCommand>),
     /// The time of the run is over.
     Limit,
+    /// The time of a call with an agent inside is over: the name of the call.
+    CallLimit(String),
     /// What a step has answered.
     Record(Rc<Open>),
     /// What the engine itself has waited for, and what time it is then, at least.
     Outside { id: EffectId, reply: Reply, at: u64 },
 }
 
+/// Where a run is among those of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is the outermost.
+    Root,
+    /// It is inside a call, and the run around it polls it and passes on what is for it.
+    Inside,
+    /// It is inside a call, and the host polls it and posts to it.
+    Hosted,
+}
+
 pub(crate) struct Seat {
     pub(super) journal: Rc<Journal>,
     /// What comes before the names of its steps.
     pub(super) prefix: String,
-    pub(super) is_root: bool,
+    pub(super) place: Place,
     pub(super) names: RefCell<EffectNames>,
     pub(super) chance: Rc<RefCell<Chance>>,
     pub(super) inbox: Inbox,
+    /// Whether calls in it have reported what it has not read, where the host polls it.
+    pub(super) progress: RefCell<Option<Rc<Cell<bool>>>>,
     /// Effects that the engine wants to be begun.
     pub(super) to_begin: RefCell<VecDeque<(EffectId, Effect)>>,
     /// The steps of effects, until what they answered has entered.
@@ -64,6 +80,10 @@ pub(crate) struct Seat {
     /// The effect of the tool that begins now.
     pub(super) executing: Cell<EffectId>,
     pub(super) entry: RefCell<Option<Entry>>,
+    /// The pieces of a stored answer that have not entered.
+    pub(super) pieces: RefCell<VecDeque<(EffectId, AssistantMessageEvent)>>,
+    /// Whether an answer in progress is to end, with what has arrived of it.
+    pub(super) cut: Cell<bool>,
     /// Whether the run can do nothing until something enters.
     pub(super) quiet: Cell<bool>,
     /// While an answer streams in: the time of the journal at its beginning, and that of the clock.
@@ -78,7 +98,7 @@ impl Seat {
     pub(super) fn new(
         journal: &Rc<Journal>,
         call: &str,
-        is_root: bool,
+        place: Place,
         inbox: Inbox,
         run_id: &str,
     ) -> Rc<Self> {
@@ -87,9 +107,10 @@ impl Seat {
             journal: journal.clone(),
             chance: Rc::new(RefCell::new(Chance::new(&[&prefix, run_id].concat()))),
             prefix,
-            is_root,
+            place,
             names: RefCell::new(EffectNames::inside(call)),
             inbox,
+            progress: RefCell::default(),
             to_begin: RefCell::default(),
             open: RefCell::default(),
             loose: RefCell::default(),
@@ -99,6 +120,8 @@ impl Seat {
             held: RefCell::default(),
             executing: Cell::default(),
             entry: RefCell::default(),
+            pieces: RefCell::default(),
+            cut: Cell::default(),
             quiet: Cell::default(),
             streaming: Cell::default(),
             waker: RefCell::default(),
@@ -106,6 +129,10 @@ impl Seat {
         });
         journal.seats.borrow_mut().push(Rc::downgrade(&seat));
         seat
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.place == Place::Root
     }
 
     pub(super) fn wake(&self) {
@@ -116,14 +143,25 @@ impl Seat {
 
     /// Whether the run has something to do before anything enters.
     pub(super) fn has_to_act(&self) -> bool {
-        !self.to_begin.borrow().is_empty() || self.entry.borrow().is_some()
+        !self.to_begin.borrow().is_empty()
+            || self.entry.borrow().is_some()
+            || !self.pieces.borrow().is_empty()
+            || self.cut.get()
     }
 
     /// Whether the run is still working on what has entered.
     pub(super) fn is_busy(&self) -> bool {
         let is_waiting_for_child =
             |(_, call): &(EffectId, String)| call.is_empty() || !self.journal.has_seat(&[call, "/"].concat());
-        !self.quiet.get() || !self.inbox.is_empty() || self.loose.borrow().iter().any(is_waiting_for_child)
+        !self.quiet.get()
+            || self.has_news()
+            || !self.inbox.is_empty()
+            || self.loose.borrow().iter().any(is_waiting_for_child)
+    }
+
+    /// Whether the agents inside the calls of a run that the host polls have reported what it has not read.
+    fn has_news(&self) -> bool {
+        self.place == Place::Hosted && self.progress.borrow().as_ref().is_some_and(|flag| flag.get())
     }
 
     /// Gives the run what enters next.
@@ -133,23 +171,58 @@ impl Seat {
         self.wake();
     }
 
-    /// The steps end now: what will enter ends the run.
+    /// The steps end now: what will enter ends the run. Of an answer, what has arrived is kept.
     pub(super) fn end_steps(&self) {
-        self.open.borrow().iter().for_each(|(_, open)| open.end(Outcome::Cancelled));
+        for (_, open) in self.open.borrow().iter() {
+            if !(open.is_answer() && open.begun.get()) {
+                open.end(Outcome::Cancelled);
+            }
+        }
+        self.cut_answer();
+    }
+
+    /// The answer in progress is to end, with what has arrived of it.
+    pub(super) fn cut_answer(&self) {
+        if self
+            .open
+            .borrow()
+            .iter()
+            .any(|(_, open)| open.is_answer() && open.begun.get() && open.is_undecided())
+        {
+            self.cut.set(true);
+            self.wake();
+        }
+    }
+
+    /// The answer in progress, unless it is its record that enters now: nobody will know what has arrived of it when the run is
+    /// replayed.
+    pub(super) fn unstored_answer(&self) -> Option<EffectId> {
+        let open = self.open.borrow();
+        open.iter().find(|(_, open)| open.is_answer() && !open.is_entering.get()).map(|(id, _)| *id)
     }
 
     /// The run is over, or gone: nobody wants what is open.
     pub(super) fn leave(&self) {
         self.to_begin.borrow_mut().clear();
+        self.pieces.borrow_mut().clear();
+        self.cut.set(false);
         for (_, open) in std::mem::take(&mut *self.open.borrow_mut()) {
             open.drop_work();
         }
-        if self.is_root {
+        if self.is_root() {
             let open = self.journal.open.borrow();
             open.iter().filter(|open| matches!(open.what, What::Mail)).for_each(|open| open.drop_work());
         }
         self.waiting.borrow_mut().clear();
         self.loose.borrow_mut().clear();
         self.journal.forget(self);
+        self.wake_host();
+    }
+
+    /// Whoever polls the outermost run does not know what has become of one that the host polls by itself.
+    pub(super) fn wake_host(&self) {
+        if self.place == Place::Hosted {
+            self.journal.wake();
+        }
     }
 }

@@ -32,7 +32,8 @@ impl AgentStream {
             }
             Timed::Attempt(effect) | Timed::Call(effect) => {
                 let open = seat.open.borrow().get(&effect).cloned();
-                let runs = open.is_some_and(|open| open.begun.get() && !matches!(open.what, What::Start(_)));
+                let runs = open.is_some_and(|open| open.begun.get() && !matches!(open.what, What::Start(_)))
+                    || seat.loose.borrow().contains_key(&effect);
                 seat.timers.borrow_mut().insert(effect, (id, ms, runs));
                 runs.then_some(Effect::Sleep { ms })
             }
@@ -60,13 +61,9 @@ impl AgentStream {
     /// A timer of this process is over. Returns whether it was a time limit, which then is the journal's business.
     pub(super) fn is_limit(&mut self, seat: &Rc<Seat>, timer: EffectId) -> bool {
         if seat.total.get().is_some_and(|(id, _)| id == timer) {
-            seat.journal.post_limit(seat);
+            seat.journal.post_limit(seat, None);
             self.force_own(seat);
-            let is_inside =
-                |other: &Rc<Seat>| other.prefix.starts_with(&seat.prefix) && !Rc::ptr_eq(other, seat);
-            for inside in seat.journal.seats().into_iter().filter(is_inside) {
-                inside.end_steps();
-            }
+            seat.journal.inside(&seat.prefix, seat).iter().for_each(|inside| inside.end_steps());
             return true;
         }
         let limited =
@@ -74,10 +71,17 @@ impl AgentStream {
         let Some(effect) = limited else { return false };
         match self.state.timed_by(timer) {
             Timed::Call(_) => {
-                self.round.remove(effect);
                 let open = seat.open.borrow().get(&effect).cloned();
+                let call = seat.loose.borrow().get(&effect).cloned();
                 if let Some(open) = open {
+                    self.round.remove(effect);
                     open.end(Outcome::Late);
+                } else if let Some(call) = call {
+                    seat.journal.post_limit(seat, Some(&call));
+                    seat.journal
+                        .inside(&[&call, "/"].concat(), seat)
+                        .iter()
+                        .for_each(|inside| inside.end_steps());
                 }
             }
             Timed::Attempt(_) => {

@@ -121,6 +121,12 @@ pub trait AgentHook {
         HookStages::ALL
     }
 
+    /// Whether it does something around each attempt to call a model, from `BeforeInference` to `AfterInference`. Then a durable run
+    /// calls the hooks of these two stages in each process that replays the attempt: they are no steps.
+    fn wraps_models(&self) -> bool {
+        false
+    }
+
     /// Called for one hook after the other, in registration order. An error ends the run, except in
     /// `OnError`, where it is ignored.
     fn call(&self, context: &AgentRunContext, call: HookCall) -> LocalBoxFuture<'static, Result<(), String>>;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 
 use super::ApprovalRequest;
-use crate::data::json::{ObjectWriter, RawJson, ToJson};
+use crate::data::json::{ObjectWriter, RawJson, ToJson, Value};
 use crate::rules::approval::ToolDecision;
 use crate::rules::stream::ModelRequest;
 
@@ -84,6 +84,13 @@ pub trait Steps {
     fn sleep(&self, _name: &str, _ms: u64) -> Option<LocalBoxFuture<'static, ()>> {
         None
     }
+
+    /// What a call has changed in the session state enters the run with its record: for hosts that have a copy of the state. A key
+    /// without a value is deleted.
+    fn state_entered(&self, _key: &str, _value: Option<&Value>) {}
+
+    /// An abort enters the run, perhaps that of an earlier process: for hosts that end what the run has begun there themselves.
+    fn abort_entered(&self, _reason: &str) {}
 
     /// How many bytes a record may have. A longer result of a tool becomes an error result that names both numbers; a longer
     /// answer ends the run with an error.

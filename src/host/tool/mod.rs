@@ -115,9 +115,9 @@ pub struct ToolContext {
     pub updates: Updates,
     /// The session state, shared with the other tools of the run.
     pub state: SessionState,
-    /// The durable run that an agent inside this call is part of.
+    /// The durable run that an agent inside this call is part of: for [`AgentStream::enter_journal`](crate::AgentStream::enter_journal).
     #[cfg(feature = "durable")]
-    pub(crate) durable: Option<Rc<dyn std::any::Any>>,
+    pub durable: Option<Rc<dyn std::any::Any>>,
 }
 
 impl ToolContext {

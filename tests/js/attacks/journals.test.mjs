@@ -82,7 +82,7 @@ test("what cannot be read names its step, and says what it may be", async () => 
   for (const [name, value] of /** @type {const} */ ([["t0/model", 5], ["t1/model", { content: [null] }]])) {
     const { agent } = made(new Map([...journal, [name, { ...journal.get(name), value }]]));
     const { error } = await agent.prompt("Go").result;
-    assert.match(error?.message ?? "", new RegExp(`\`host.step\` failed at \`${name}\`: what the journal has of it cannot be read .*damaged, or is of another run`));
+    assert.match(error?.message ?? "", new RegExp(`what is stored of the step \`${name}\` cannot be read .*damaged, or is of another run`));
   }
 });
 

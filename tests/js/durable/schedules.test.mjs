@@ -225,7 +225,7 @@ async function livedAgain(edited, edit) {
 test("what is no record of its step ends the run, and nothing is done about it", async () => {
   const faults = {
     "a record of another step": [(_, other) => other("t0/model"), /it gave the record of `t0\/model`/],
-    "a record without an outcome": [({ value: _, ...rest }) => rest, /does not say what came of it/],
+    "a record without an outcome": [({ value: _, ...rest }) => rest, /the record was damaged/],
     "a time that no clock has": [(record) => ({ ...record, at: 1e300 }), /it gave something else/],
     "mail that is none": [(record) => ({ ...record, mail: [5] }), /cannot be read/],
     "nothing": [() => undefined, /it gave something else/],
@@ -239,9 +239,9 @@ test("what is no record of its step ends the run, and nothing is done about it",
   }
 });
 
-test("a journal goes on in the language that began it", async () => {
-  const { error } = await livedAgain("begin", (record) => ({ ...record, value: { ...record.value, language: "rust" } }));
-  assert.match(error.message, /was begun in rust, which writes other records/);
+test("records of another version are refused", async () => {
+  const { error } = await livedAgain("begin", (record) => ({ ...record, v: 1 }));
+  assert.match(error.message, /the step `begin` could not be stored: .* is of another version of turnwheel/);
 });
 
 test("an engine may run a work twice at once, and gets one record", async () => {
@@ -347,17 +347,21 @@ test("byData: models and tools run where their effects are sent to", async () =>
 test("perform begins a tool once, unless it is idempotent", async () => {
   let begun = 0;
   const tools = [false, true].map((idempotent) => testTool(`t${idempotent}`, () => `${++begun}`, { idempotent }));
-  const performed = async (name, attempt) => (await perform({ kind: "tool", name, arguments: {}, callId: "c" }, { tools, attempt })).value.result;
-  assert.equal(await performed("tfalse", 1), "1");
-  assert.deepEqual(await performed("tfalse", 2), { interrupted: true });
-  assert.equal(await performed("ttrue", 2), "2");
+  const performed = async (name, attempt) => (await perform({ kind: "tool", name, arguments: {}, callId: "c" }, { tools, attempt })).value.reply;
+  const executed = (text) => ({ kind: "executed", result: { content: [{ type: "text", text }] } });
+  assert.deepEqual(await performed("tfalse", 1), executed("1"));
+  assert.deepEqual(await performed("tfalse", 2), { kind: "executed", interrupted: true });
+  assert.deepEqual(await performed("ttrue", 2), executed("2"));
 });
 
-test("a model that would be asked from the workflow itself says how to go on", async () => {
+test("no model is asked from the workflow itself, and one whose calls are made elsewhere says how", async () => {
   const { openai } = await import("../kit.mjs");
-  const fetch = () => assert.fail("nobody is asked");
-  const here = await new Agent({ model: openai("m", { apiKey: () => "k", fetch }), host: byData({ run: () => assert.fail("nothing is sent") }) }).prompt("Hi");
-  assert.match(here.error.message, /give the agent `elsewhere\(model\)`/);
+  const nobody = () => assert.fail("nobody is asked");
+  const sent = [];
+  const run = (effect) => (sent.push(JSON.stringify(effect)), perform(effect, { model: model("m", () => ({ text: "from there" })) }));
+  const here = await new Agent({ model: openai("m", { apiKey: nobody, fetch: nobody }), host: byData({ run }) }).prompt("Hi");
+  assert.equal(here.text, "from there");
+  assert.match(sent.join(), /"request":\{"model":"m"/);
   const alone = await new Agent({ model: elsewhere({ id: "m" }) }).prompt("Hi");
   assert.match(alone.error.message, /asked in a step, by `perform`/);
 });

@@ -36,9 +36,10 @@ export class Core {
   constructor(given, once, messages) {
     const options = checkOptions(given);
     this.once = once;
-    this.host = hostWithDefaults(options.host, () => this.runs.current);
-    /** What is stored of its runs, if they are inside a durable engine. @type {import("../steps/journal.js").Journal | undefined} */
-    this.journal = undefined;
+    // Where there is a durable engine, `host.sleep` is a port of it.
+    this.host = hostWithDefaults(options.host.step ? { ...options.host, sleep: undefined } : options.host, () => this.runs.current);
+    /** What its durable engine does for its runs, if there is one. @type {import("../steps.js").DurablePorts | undefined} */
+    this.durable = undefined;
     this.history = new History(messages ?? options.messages ?? []);
     this.settings = new Settings(options, once);
     this.session = new Session(options);
@@ -97,13 +98,14 @@ export class Core {
       inside.around.run?.core.registration.calls?.(this, inside.around.path);
       this.settings.inherit(inside.around);
       registration.configure();
-      if (!this.options.host.step) inside.steps?.journal.adopt(this);
+      // Agents inside a durable run go by one clock.
+      if (inside.around.run?.ports && !this.options.host.step) this.host = inside.around.run.core.host;
     }
     this.settings.loadAnswers(budget)?.catch(() => {});
     this.thrown.clear();
-    session.id ??= this.host.id();
+    // What an agent inside a durable run says of itself is the same in every process.
+    session.id ??= inside?.around.run?.ports ? `${inside.around.run.core.session.id}/${inside.around.path.at(-1)}` : this.host.id();
     const driver = (runs.current = new Driver(this, prompts, options));
-    if (this.journal) driver.inside = inside?.steps;
     inside?.adopt(driver);
     return driver.run;
   }
@@ -187,6 +189,7 @@ export class Core {
       for (const [id, answer] of answers) others.check?.(id, answer, approvals.questions.get(id));
       const callOf = (/** @type {string} */ id) => approvals.questions.get(id)?.path[0];
       const own = answers.filter(([id]) => callOf(id) === undefined);
+      if (runs.current?.ports?.waits(own.map(([id]) => approvals.questions.get(id)))) throw misuse("`host.wait` waits for this decision: give it to the durable engine, which stores it");
       if (own.length > 0 || answers.length === 0) registration.postDecisions(Object.fromEntries(own), true);
       for (const callId of new Set(answers.map(([id]) => callOf(id)))) if (callId !== undefined) this.#answerInside(callId, answers.filter(([id]) => callOf(id) === callId), isClients);
       const isFirst = approvals.answer(ids);

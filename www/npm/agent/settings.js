@@ -70,8 +70,14 @@ export class Settings {
       gate: options.gate, earlyDecisions: options.earlyDecisions, steering: options.steering, followUp: options.followUp, timeouts: { ...options.timeouts, modelMs: withoutInfinity(options.timeouts ?? {}).modelMs },
       maxRecoveriesPerTurn: typeof compaction === "object" ? compaction.maxRecoveriesPerTurn : undefined,
       includeRequests: options.includeRequests, sessionState: options.sessionState, output: this.output.schema,
-      outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer,
+      outputRetries: options.outputRetries, cache: options.cache, transfer: options.transfer, wrapsModels: this.around.wrapModel !== undefined || undefined, steps: this.#steps(),
     });
+  }
+
+  /** What the durable engine of the host can do. */
+  #steps() {
+    const { step, wait, sleep, steps } = this.options.host;
+    return step && { waits: wait !== undefined, sleeps: sleep !== undefined, ...steps };
   }
 
   /** The names of the functions that are set. */
@@ -82,7 +88,7 @@ export class Settings {
     const has = [...FUNCTIONS, /** @type {const} */ ("retry"), /** @type {const} */ ("toolExecution")].filter((name) => typeof options[name] === "function");
     // Which model `prepareTurn` will give is not known.
     if (options.prepareTurn || models.known.some((model) => typeof setupOf(model).apiKey === "function")) has.push("getApiKey");
-    if (options.host.wait && !options.approveTool) has.push("approveTool");
+    if (options.host.wait && !options.host.step && !options.approveTool) has.push("approveTool");
     if (compaction) has.push(compaction === "summarize" ? "summarize" : "compaction");
     if (options.resultTexts) has.push("resultTexts");
     for (const slot of POLICIES) if ((policies?.[slot]?.length ?? 0) > 0) has.push(slot);

@@ -43,8 +43,7 @@ export class EngineRun {
     const now = host.now();
     registration.posts++;
     registration.hasRun = true;
-    const own = this.run.steps ? JSON.stringify({ ...JSON.parse(options || "{}"), gated: true }) : options;
-    this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), own, this.#around(engine), now));
+    this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), options, this.#around(engine), now));
     engine.runs.add(this.ref);
   }
 
@@ -66,9 +65,11 @@ export class EngineRun {
    * @returns {number}
    */
   poll(slot, size) {
-    const { core, steps } = this.run;
-    this.time = steps ? steps.time : core.host.now();
-    return this.engine.glue.run_poll(this.handle, slot, size, this.time);
+    const { core, ports } = this.run;
+    const now = core.host.now();
+    // A durable run goes by the time of its journal.
+    if (!ports) this.time = now;
+    return this.engine.glue.run_poll(this.handle, slot, size, now);
   }
 
   /**
@@ -134,7 +135,6 @@ export class EngineRun {
   cancel(slot) {
     const { abortion, children } = this.run;
     children?.cancel(slot);
-    this.run.steps?.cancelled(slot);
     const effect = this.slots.get(slot);
     this.slots.delete(slot);
     if (!effect || effect.complete) return;
@@ -254,8 +254,7 @@ export class EngineRun {
     needStack();
     if (!this.#fits(key + (value ?? ""))) throw new AgentError(NO_ROOM);
     const known = value === undefined ? undefined : /** @type {JsonValue} */ (JSON.parse(value));
-    // What a step has changed enters with its record.
-    if (!this.run.steps?.keepsState(slot, key, value)) this.#call((glue) => glue.set_state(this.handle, slot, key, value ?? ""));
+    this.#call((glue) => glue.set_state(this.handle, slot, key, value ?? ""));
     if (known === undefined) core.session.state.delete(key);
     else core.session.state.set(key, known);
   }

@@ -124,9 +124,8 @@ export interface Calls {
   
   /**
    * Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
-   * this run (see `turn_options` in `settings.rs`), its `metadata`, and whether the end of an answer waits (`gated`; see
-   * `gate.rs`). `around` is the run inside a tool of which this one is,
-   * or 0: its budgets and the secrets that no tool shows are also those of this one.
+   * this run (see `turn_options` in `settings.rs`) and its `metadata`. `around` is the run inside a tool of which this one is, or
+   * 0: its budgets and the secrets that no tool shows are also those of this one.
    */
   run_new(agent: number, prompts: string, run_id: string, session_id: string, options: string, around: number, now: number): number;
   

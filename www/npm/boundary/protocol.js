@@ -98,9 +98,12 @@ export const TURN_ENDED = 27;
  */
 export const APPEND_TEXT = 28;
 
+/** What follows is of this time, in milliseconds: that of the journal, not of the clock. */
+export const TIME = 29;
+
 /**
  * What the engine asks for, each answered at its slot.
- * @typedef {"http" | "stream" | "tool" | "key" | "approve" | "hook" | "prepareTurn" | "transform" | "compact" | "steering" | "followUp" | "sleep" | "gate"} EffectKind
+ * @typedef {"http" | "stream" | "tool" | "key" | "approve" | "hook" | "prepareTurn" | "transform" | "compact" | "steering" | "followUp" | "sleep" | "step" | "record" | "wait" | "backOff" | "state" | "abort"} EffectKind
  */
 
 /**

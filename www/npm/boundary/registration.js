@@ -195,7 +195,6 @@ export class Registration {
    */
   post(post, command) {
     if (this.core.disposed) throw misuse("the agent was disposed of");
-    if (this.core.runs.current?.holds(command, () => this.post(post, command))) return;
     if (!this.#now(post)) this.waiting.push({ post, command });
   }
 

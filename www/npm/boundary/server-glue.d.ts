@@ -154,10 +154,30 @@ export interface Calls {
   run_drop(handle: number): void;
   
   /**
+   * Returns the error of a run that has ended without an `agent_end`, as JSON: it could not go on in this process. Otherwise an
+   * empty text.
+   */
+  run_failure(handle: number): string;
+  
+  /**
+   * Nobody will replay a durable run, so it ends without its journal.
+   */
+  run_give_up(handle: number): void;
+  
+  /**
+   * A new run is inside a call of a durable one, and so part of its journal: the run around it, and the slot of the call.
+   */
+  run_inside(handle: number, around: number, slot: number): void;
+  
+  /**
+   * Whether what the last `run_poll` of a run told of is repeated from what is stored.
+   */
+  run_is_replaying(handle: number): boolean;
+  
+  /**
    * Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
-   * this run (see `turn_options` in `settings.rs`), its `metadata`, and whether the end of an answer waits (`gated`; see
-   * `gate.rs`). `around` is the run inside a tool of which this one is,
-   * or 0: its budgets and the secrets that no tool shows are also those of this one.
+   * this run (see `turn_options` in `settings.rs`) and its `metadata`. `around` is the run inside a tool of which this one is, or
+   * 0: its budgets and the secrets that no tool shows are also those of this one.
    */
   run_new(agent: number, prompts: string, run_id: string, session_id: string, options: string, around: number, now: number): number;
   
@@ -180,6 +200,17 @@ export interface Calls {
    * A tool changes the session state. `value` is JSON; if it is empty, the key is deleted.
    */
   set_state(handle: number, slot: number, key: string, value: string): void;
+  
+  /**
+   * The host has stored the record of a step, and gives it back as JSON. The caller polls the outermost run, `handle`, afterwards.
+   */
+  step_stored(handle: number, number: number, record: string): void;
+  
+  /**
+   * The host asks for the work of a step: the how many-th attempt it is, or 0 if the host does not count. The record is told with a
+   * later `run_poll` of the run or of the one around it.
+   */
+  step_work(number: number, attempt: number): void;
   
   /**
    * The host's stream yielded a piece of text (kind 1), thinking (2) or tool arguments (3).

@@ -13,7 +13,6 @@ export function byData(options) {
   return {
     step(name, work, effect) {
       if (effect.kind !== "model" && effect.kind !== "tool") return work();
-      if (effect.kind === "model" && !effect.request) throw misuse(`the request of \`${name}\` is not known before its key is: give the agent \`elsewhere(model)\`, and the model with its key to \`perform\``);
       return run(/** @type {any} */ (effect), name);
     },
     ...(sleep && { sleep: (ms, _signal, name) => sleep(ms, name) }),

@@ -10,8 +10,8 @@ import { Agent, kindOf, misuse, textOf, toResult } from "../core.js";
 export async function perform(effect, options) {
   if (typeof options !== "object" || options === null) throw misuse(`\`perform\` takes the model and the tools: perform(effect, { model, tools }), got ${kindOf(options)}`);
   if (effect?.kind !== "model" && effect?.kind !== "tool") throw misuse(`\`perform\` carries out effects of the kinds "model" and "tool", got ${kindOf(effect)}`);
-  const value = effect.kind === "model" ? await ask(/** @type {any} */ (effect.request), options) : { result: await execute(effect, options) };
-  return { v: 1, at: Date.now(), n: 0, value: JSON.parse(JSON.stringify(value)) };
+  const value = effect.kind === "model" ? await ask(/** @type {any} */ (effect.request), options) : { reply: { kind: "executed", ...(await execute(effect, options)) } };
+  return { v: 2, at: Date.now(), n: 0, value: JSON.parse(JSON.stringify(value)) };
 }
 
 /** @param {Extract<StepEffect, { kind: "tool" }>} effect @param {PerformOptions} options */
@@ -24,7 +24,7 @@ async function execute({ name, arguments: args, callId }, { tools = [], attempt 
   const context = { callId, toolCallId: callId, toolName: name, runId: "", sessionId: "", signal, abortSignal: signal, messages: [], update() {}, state: { get() {}, set: noState, delete: noState } };
   try {
     const output = await tool.execute?.(/** @type {any} */ (args), context);
-    return typeof output === "string" ? output : toResult(output);
+    return { result: typeof output === "string" ? { content: [{ type: "text", text: output }] } : toResult(output) };
   } catch (error) {
     return { failed: textOf(error) };
   }
@@ -50,8 +50,8 @@ async function ask(request, { model, signal }) {
   const answer = agent.messages.findLast(({ role }) => role === "assistant");
   // A call that was cut off never runs, wherever it is read.
   const cut = new Set(agent.messages.map((message) => /** @type {any} */ (message)).filter(({ cause }) => cause === "incomplete").map(({ callId }) => callId));
-  if (result.error && result.stopReason !== "policy_stop" && !hasCalls(answer)) return { content: [], error: result.error.info };
-  return stored(answer, cut);
+  if (result.error && result.stopReason !== "policy_stop" && !hasCalls(answer)) return eventsOf({ content: [], error: result.error.info });
+  return eventsOf(stored(answer, cut));
 }
 
 /** @param {any} answer */
@@ -61,4 +61,24 @@ const hasCalls = (answer) => answer?.content.some((/** @type {any} */ { type }) 
 function stored(answer, cut) {
   const content = answer.content.map((/** @type {any} */ block) => (block.type === "tool_call" ? { ...block, arguments: typeof block.arguments === "string" ? block.arguments : JSON.stringify(block.arguments), ...(cut.has(block.callId) && { open: true }) } : block));
   return { content, stopReason: answer.stopReason, usage: answer.usage };
+}
+
+/** The member that grows in a block, by its type. @type {Record<string, string>} */
+const GROWS = { text: "text", thinking: "thinking", tool_call: "arguments" };
+
+/** An answer as events, each block in one piece. @param {{ content: any[], stopReason?: string, usage?: any, error?: any }} answer @returns {{ events: any[] }} */
+function eventsOf({ content, stopReason = "stop", usage, error }) {
+  /** @type {any[]} */
+  const events = [{ type: "start" }];
+  content.forEach((block, contentIndex) => {
+    const { type, open, data, ...rest } = block;
+    if (type === "raw") return void events.push({ type, contentIndex, data });
+    const grows = /** @type {string} */ (GROWS[type]);
+    const { [grows]: delta, callId, toolName, ...ending } = rest;
+    events.push({ type: `${type}_start`, contentIndex, ...(type === "tool_call" && { callId, toolName }) });
+    if (delta !== "") events.push({ type: `${type}_delta`, contentIndex, delta });
+    if (!open) events.push({ type: `${type}_end`, contentIndex, ...ending });
+  });
+  events.push(error ? { type: "error", error } : { type: "done", stopReason, ...(usage && { usage }) });
+  return { events };
 }

@@ -27,21 +27,15 @@ export function startEffect(run, slot, effect) {
 
 /** @param {Driver} run @param {number} slot @param {Effect} effect @param {Slot} state */
 function perform(run, slot, effect, state) {
-  if (run.steps) run.steps.perform(slot, effect, state, performOf(effect.kind), () => carryOut(run, slot, effect, state));
-  else carryOut(run, slot, effect, state);
-}
-
-/** @param {Driver} run @param {number} slot @param {Effect} effect @param {Slot} state */
-function carryOut(run, slot, effect, state) {
   const { engineRun } = run;
-  const work = performOf(effect.kind)(run, slot, effect, state);
+  const work = performOf(run, effect.kind)(run, slot, effect, state);
   // A value that is not JSON counts as a failure like any other.
   const when = effect.kind === "tool" ? "soon" : "now";
   if (work) work.then((answer) => engineRun.resolve(slot, answer, when)).catch((error) => engineRun.reject(slot, error, effect.kind === "key"));
 }
 
-/** @param {EffectKind} kind @returns {Perform} */
-const performOf = (kind) => /** @type {Perform} */ (EFFECTS[kind] ?? rest.EFFECTS[kind]);
+/** @param {Driver} run @param {EffectKind} kind @returns {Perform} */
+const performOf = ({ ports }, kind) => /** @type {Perform} */ (ports?.effects[kind] ?? EFFECTS[kind] ?? rest.EFFECTS[kind]);
 
 /** @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
 
@@ -69,7 +63,4 @@ export const EFFECTS = {
     if (core.options.host.sleep && !signal.aborted && core.host.now() < until) await new Promise((wake) => setTimeout(wake));
     return null;
   },
-
-  // Only runs with steps have gates, and they open them.
-  gate() {},
 };

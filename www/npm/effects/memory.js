@@ -1,7 +1,7 @@
 // @ts-check
 // What the effects of one run share.
 
-import { EffectNames } from "../steps/names.js";
+import { EffectNames } from "./names.js";
 
 /** @import { Turn } from "../events/fold.js" */
 /** @import { HttpEffect } from "./http.js" */

@@ -17,8 +17,6 @@ export class HostQueues {
   /** @param {CheckedOptions} options */
   constructor(options) {
     this.options = options;
-    /** Whether they are asked only when somebody waits for the answer, because it may be stored. */
-    this.isLazy = false;
     /** @type {Map<number, () => Promise<AgentMessage[]>>} */
     this.answers = new Map();
     this.next = 1;
@@ -27,20 +25,10 @@ export class HostQueues {
   /** Asks a queue: for messages, or for the number of a pending answer. @param {QueueName} name @param {RunInfo} about @returns {AgentMessage[] | number} */
   ask(name, about) {
     try {
-      if (this.isLazy && this.options[name]) return this.#later(() => this.#read(name, about));
       const answer = /** @type {any} */ (this.options[name]?.(about));
       if (typeof answer?.then !== "function") return messagesOf(answer);
       const read = Promise.resolve(answer).then(messagesOf).catch((error) => noMessages(name, error));
       return this.#later(() => read);
-    } catch (error) {
-      return noMessages(name, error);
-    }
-  }
-
-  /** @param {QueueName} name @param {RunInfo} about */
-  async #read(name, about) {
-    try {
-      return messagesOf(await this.options[name]?.(about));
     } catch (error) {
       return noMessages(name, error);
     }

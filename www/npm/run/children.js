@@ -116,7 +116,6 @@ export class Children {
     if (!child) return [];
     /** @type {[string, string][]} */
     const late = (child.late = []);
-    run.steps?.takesBack(slot);
     close(child.driver, run.abortion.effectReason());
     this.end(slot);
     if (run.isOver || engineRun.isGone) return [];

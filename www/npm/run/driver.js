@@ -7,7 +7,7 @@ import { hasStack } from "../boundary/stack.js";
 import { EffectMemory } from "../effects/memory.js";
 import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
 import { handled } from "../rules/host-call.js";
-import { Abortion, abortText } from "./abortion.js";
+import { Abortion } from "./abortion.js";
 import { Batches } from "./batches.js";
 import { Ending } from "./ending.js";
 import { Outlet } from "./outlet.js";
@@ -34,10 +34,8 @@ export class Driver {
     this.epoch = core.runs.epoch;
     this.runId = runId ?? restored?.runId ?? core.host.id();
     this.isIdGiven = (runId ?? restored?.runId) !== undefined;
-    /** Its steps, if it is inside a durable engine, and where it takes them, if it is inside a call. @type {import("../steps/run.js").RunSteps | undefined} */
-    this.steps = undefined;
-    /** @type {ReturnType<import("../steps/run.js").RunSteps["inside"]>} */
-    this.inside = undefined;
+    /** What its durable engine does for it, if there is one. @type {import("../steps.js").DurablePorts | undefined} */
+    this.ports = undefined;
     const given = { ...believableOptions(restored?.options, core), ...options };
     /** @type {{ [name: string]: JsonValue } | undefined} */
     this.metadata = given.metadata ?? /** @type {any} */ (restored?.run)?.metadata;
@@ -78,16 +76,18 @@ export class Driver {
   async #start(promptJson) {
     const { core, origin, abortion, engineRun } = this;
     try {
-      if (this.hasSteps) {
-        const { inServer, stepsOf } = await import("../steps.js");
-        if (!core.registration.scope.isServer) await inServer(core.registration);
-        this.steps = await stepsOf(this, promptJson);
+      if (core.options.host.step) {
+        const { DurablePorts, inServer } = await import("../steps.js");
+        if (!core.registration.scope.isServer || !core.durable) await inServer(core.registration);
+        this.ports = core.durable ??= new DurablePorts(core);
+        this.ports.begin(this);
         if (this.isOver) return;
-      }
+      } else if (core.registration.scope === this.around.run?.core.registration.scope) this.ports = this.around.run.ports;
+      if (this.ports) core.subscribers.info = infoOf(this);
       core.registration.scope.engine?.discardIfKilled();
       let ready = core.registration.ready();
       if (ready instanceof Promise) ready = await ready;
-      const hasBegun = !ready.isWhole && !this.steps && (await this.#beginsInPart(ready, promptJson));
+      const hasBegun = !ready.isWhole && (await this.#beginsInPart(ready, promptJson));
       if (!hasBegun) {
         const loading = core.settings.load();
         if (!ready.isWhole || loading) {
@@ -95,6 +95,7 @@ export class Driver {
           ready = await core.registration.ready();
         }
         engineRun.begin(ready, promptJson);
+        this.ports?.enter(this);
       }
       core.runs.restored = undefined;
       for (const post of this.early) post();
@@ -134,21 +135,14 @@ export class Driver {
     return this.ending.isOver;
   }
 
-  /** Whether its effects are steps of a durable engine. */
-  get hasSteps() {
-    return this.core.journal !== undefined || this.core.options.host.step !== undefined;
+  /** Whether what it tells of now is repeated from what a durable engine has stored. */
+  get isReplaying() {
+    return this.ports?.isReplaying(this) === true;
   }
 
   /** The run has the id of the one that it lives again. @param {string} runId */
   takeId(runId) {
     this.runId = this.run.runId = runId;
-  }
-
-  /** Whether what reaches the run from outside must wait; then `enter` is called later. @param {object} command @param {() => void} enter */
-  holds(command, enter) {
-    if (this.steps || !this.hasSteps) return this.steps?.takes(command, enter) === true;
-    this.early.push(enter);
-    return true;
   }
 
   /** The event that ended the run. */
@@ -184,7 +178,8 @@ export class Driver {
   abort(reason, isFinal) {
     const { abortion, engineRun } = this;
     if (this.isOver || abortion.isAsked) return;
-    if (!isFinal && !this.isInside && this.steps?.takes({ kind: "cancel", reason: abortText(reason) }, () => this.abort(reason))) return;
+    if (isFinal) this.ports?.giveUp(this);
+    else if (this.ports?.takesAbort(this, reason)) return;
     // A signal may be given in the depth of a recursion, and nobody hears what its listeners throw.
     if (!hasStack()) return queueMicrotask(() => this.abort(reason));
     const text = abortion.ask(reason);
@@ -318,6 +313,7 @@ export class Driver {
   /** The end was announced. @param {string} output the structured answer, or an empty text */
   finish(output) {
     const { core, abortion, engineRun } = this;
+    if (!this.end && this.ports) return this.#fail(this.ports.failureOf(this));
     const end = /** @type {AgentEnd} */ (this.end);
     const error = end.error && new AgentError(end.error, end.error.code === "aborted" ? abortion.reason : engineRun.shown(core.thrown.causeOf(end.error)));
     this.#close(resultOf(end, { text: output, output: output && core.settings.output.valueOf(output), error }));
@@ -380,8 +376,13 @@ export class Driver {
     else this.drop();
     core.afterRunEnd(this);
     outlet.queue.close();
-    this.steps?.leave();
-    if (this.steps && !this.inside) this.steps.journal.whenDone(() => ending.settle(result));
-    else ending.settle(result);
+    ending.settle(result);
   }
 }
+
+/** What listeners are told beside an event. @param {Driver} run */
+const infoOf = (run) => ({
+  get replaying() {
+    return run.isReplaying;
+  },
+});

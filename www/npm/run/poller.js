@@ -60,7 +60,6 @@ export class Poller {
       } while (this.hasMore && !run.isOver);
     } finally {
       this.isDelivering = false;
-      run.steps?.journal.pump();
     }
   }
 

@@ -82,6 +82,10 @@ export const REST_ENTRIES = {
     return run.announceEnd({ type: "agent_end", runId: run.runId, messages: [...messages, ...history.slice(history.length - number)], ...end, at: now(run) });
   },
 
+  [KIND.TIME](run, _number, piece) {
+    run.engineRun.time = Number(piece);
+  },
+
   [KIND.END](run, _number, output) {
     run.finish(output);
   },

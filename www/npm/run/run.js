@@ -70,7 +70,7 @@ export class AgentRun {
 
   /** Whether the run is being lived again from what a durable engine has stored. */
   get replaying() {
-    return this.#driver.core.journal?.replaying === true;
+    return this.#driver.isReplaying;
   }
 
   /** The run as it stands, to be continued elsewhere; see `Agent.restore`. */

@@ -20,14 +20,14 @@ export const INSIDE = Symbol("turnwheel.inside");
  */
 /**
  * What stands around execution, the path of this agent from the root (the ids of the calls), how many there may be, and the run
- * around this one.
- * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, within?: Within | undefined, path: string[], maxDepth: number, run?: Driver | undefined }} Around
+ * around this one, with the slot of the call.
+ * @typedef {{ wrapTool?: AgentOptions["wrapTool"] | undefined, wrapModel?: AgentOptions["wrapModel"] | undefined, within?: Within | undefined, path: string[], maxDepth: number, run?: Driver | undefined, slot?: number }} Around
  */
 /** A call that may run an agent. @typedef {{ run: Driver, slot: number, callId: string }} Parent */
 /**
  * Where a run is inside: what it shares with the run around it, the checkpoint from which it goes on, and who is told that it
  * is there.
- * @typedef {{ scope: Scope, around: Around, checkpoint: Checkpoint | undefined, steps: ReturnType<import("../steps/run.js").RunSteps["inside"]>, adopt(driver: Driver): void }} Inside
+ * @typedef {{ scope: Scope, around: Around, checkpoint: Checkpoint | undefined, adopt(driver: Driver): void }} Inside
  */
 
 /** Lets the sub-agent of a tool live where its agent lives. @param {object} context @param {Parent} parent */
@@ -82,8 +82,7 @@ async function enter({ run, slot, callId }, keepsQuestions) {
   const { Children } = await import("../run/children.js");
   const { around, core, waitingChildren } = run;
   return {
-    scope: core.registration.scope, around: { ...around, path: [...around.path, callId], run }, checkpoint: waitingChildren[callId],
-    steps: run.steps?.inside(slot),
+    scope: core.registration.scope, around: { ...around, path: [...around.path, callId], run, slot }, checkpoint: waitingChildren[callId],
     adopt(driver) {
       // The call may have been cancelled meanwhile: then so is the signal.
       if (run.engineRun.slots.has(slot)) (run.children ??= new Children(run)).adopt(slot, callId, driver, keepsQuestions);

@@ -16,12 +16,11 @@ use turnwheel::http::{ModelCall, refusal};
 use turnwheel::json::{FromJson, RawJson, Value};
 use turnwheel::message::AgentMessage;
 use turnwheel::secrets::Secrets;
-use turnwheel::state::SessionState;
 use turnwheel::stream::{AssistantMessageEvent, Excess};
 use turnwheel::tool::{Ask, ChildEvent, Updates};
 use turnwheel::wires::{Decoder, Wire};
 
-use crate::gate::Gate;
+use crate::call::Call;
 use crate::known::Known;
 use crate::outbox::Outbox;
 use crate::protocol::DeltaKind;
@@ -37,10 +36,6 @@ pub(super) struct Bridge {
     next: Cell<SlotId>,
     /// What JavaScript must be told, in order.
     outgoing: RefCell<Vec<Outgoing>>,
-    /// The session state, shared with the run.
-    session: SessionState,
-    /// Whether the end of an answer waits until JavaScript lets it pass.
-    gated: bool,
     /// Whether what is asked now is asked for a summary.
     sums: Cell<bool>,
     /// What tools must not show.
@@ -78,7 +73,7 @@ struct Slot {
 }
 
 enum SlotKind {
-    Once { answer: Option<Result<Value, String>>, updates: Option<Updates> },
+    Once { answer: Option<Result<Value, String>>, call: Option<Call> },
     Stream(Incoming),
 }
 
@@ -135,16 +130,10 @@ pub(super) fn summing<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether the end of an answer waits until JavaScript lets it pass. Only the server engine knows such runs.
-pub(super) fn is_gated() -> bool {
-    cfg!(feature = "server") && current().is_some_and(|bridge| bridge.gated)
-}
-
 /// Leaves an effect and waits for its answer.
-pub(super) fn ask(effect: HostEffect, updates: Option<Updates>) -> PendingAnswer {
+pub(super) fn ask(effect: HostEffect, call: Option<Call>) -> PendingAnswer {
     let bridge = current();
-    let slot =
-        bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Once { answer: None, updates }, effect));
+    let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Once { answer: None, call }, effect));
     PendingAnswer { bridge, slot: slot.unwrap_or(0), done: false }
 }
 
@@ -175,21 +164,12 @@ fn events(effect: HostEffect, mut incoming: Incoming, call: ModelCall) -> EventS
         bridge.known.add_sent(&incoming.secrets);
     }
     let slot = bridge.as_ref().map(|bridge| bridge.add_slot(SlotKind::Stream(incoming), effect));
-    let answer = call.answer(PendingEvents { bridge, slot: slot.unwrap_or(0), done: false });
-    if is_gated() { Gate::new(answer.boxed_local()).boxed_local() } else { answer.boxed_local() }
+    call.answer(PendingEvents { bridge, slot: slot.unwrap_or(0), done: false }).boxed_local()
 }
 
 impl Bridge {
-    pub(super) fn new(
-        history: Vec<AgentMessage>,
-        session: SessionState,
-        gated: bool,
-        known: Rc<Known>,
-        models: Rc<Models>,
-    ) -> Self {
+    pub(super) fn new(history: Vec<AgentMessage>, known: Rc<Known>, models: Rc<Models>) -> Self {
         Bridge {
-            session,
-            gated,
             sums: Cell::default(),
             known,
             models,
@@ -316,21 +296,35 @@ impl Bridge {
     }
 
     fn updates(&self, slot: SlotId) -> Option<Updates> {
+        self.of_call(slot, |call| call.updates.clone())
+    }
+
+    /// Where an agent inside a call takes its steps.
+    #[cfg(feature = "server")]
+    pub(super) fn durable_of(&self, slot: SlotId) -> Option<Rc<dyn std::any::Any>> {
+        self.of_call(slot, |call| call.durable.clone()).flatten()
+    }
+
+    fn of_call<T>(&self, slot: SlotId, read: impl FnOnce(&Call) -> T) -> Option<T> {
         match self.slots.borrow().get(&slot) {
-            Some(Slot { kind: SlotKind::Once { updates, .. }, .. }) => updates.clone(),
+            Some(Slot { kind: SlotKind::Once { call: Some(call), .. }, .. }) => Some(read(call)),
             _ => None,
         }
+    }
+
+    /// Tells JavaScript something that it does not answer.
+    #[cfg(feature = "server")]
+    pub(super) fn tell(&self, what: String) {
+        self.outgoing.borrow_mut().push(Outgoing::Effect(0, HostEffect::Json(what)));
     }
 
     /// Changes the session state for a tool; without a value the key is deleted. Does nothing
     /// once the call has ended.
     pub(super) fn set_state(&self, slot: SlotId, key: &str, value: &str) {
-        if !self.slots.borrow().contains_key(&slot) {
-            return;
-        }
+        let Some(state) = self.of_call(slot, |call| call.state.clone()) else { return };
         match Value::parse(value) {
-            Ok(value) => self.session.set(key, value),
-            Err(_) => self.session.delete(key),
+            Ok(value) => state.set(key, value),
+            Err(_) => state.delete(key),
         }
     }
 

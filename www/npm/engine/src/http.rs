@@ -16,7 +16,6 @@ use turnwheel::stream::{AssistantMessageEvent, Excess, ModelRequest, NativeOutpu
 use turnwheel::wires::Wire;
 
 use crate::bridge;
-use crate::ports::write_request;
 use crate::protocol::EffectKind;
 
 /// See the module. The key leaves this file and `turnwheel::http` only in a header.
@@ -94,11 +93,6 @@ impl StreamFn for FetchModel {
         }
         if !http.warnings.is_empty() {
             object.field("warnings", &http.warnings);
-        }
-        if bridge::is_gated() {
-            request.api_key = None;
-            // Whoever stores what a call answered may also make it elsewhere.
-            write_request(&request, object.key("request"));
         }
         object.end();
         bridge::ask_http(effect, self.wire.clone(), http.body, call)

@@ -50,6 +50,12 @@ pub(crate) struct RunEntry {
     pub(crate) sent: RefCell<Sent>,
     pub(crate) waker: Waker,
     pub(crate) woken: Arc<RunWaker>,
+    /// Whether what the last poll told of is repeated from a journal.
+    #[cfg(feature = "server")]
+    pub(crate) is_replaying: Cell<bool>,
+    /// The time of a journal that JavaScript was told last.
+    #[cfg(feature = "server")]
+    pub(crate) time: Cell<u64>,
 }
 
 thread_local! {

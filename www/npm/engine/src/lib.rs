@@ -10,8 +10,8 @@
 #![allow(unreachable_pub, reason = "what is exported to JavaScript must be `pub`")]
 
 mod bridge;
+mod call;
 mod exports;
-mod gate;
 mod http;
 mod instance;
 mod known;
@@ -21,6 +21,8 @@ mod protocol;
 mod room;
 mod rules;
 mod settings;
+#[cfg(feature = "server")]
+mod steps;
 
 /// Smaller and faster than std's allocator (DESIGN.md).
 #[cfg(target_family = "wasm")]

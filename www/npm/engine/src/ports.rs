@@ -27,12 +27,13 @@ use turnwheel::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, Tool
 
 use super::rules::{self, Cached, Host, read_refs, read_report, read_transform};
 use crate::bridge::{self, HostEffect};
+use crate::call::Call;
 use crate::outbox::write_refs;
 use crate::protocol::{EffectKind, HookStage, RuleName};
 use crate::settings::{Models, turn_options};
 
 /// Writes an effect as JSON.
-fn effect(kind: EffectKind, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
+pub(super) fn effect(kind: EffectKind, members: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
     let mut text = String::with_capacity(128);
     let mut object = ObjectWriter::new(&mut text);
     object.field("kind", kind.as_str());
@@ -42,7 +43,7 @@ fn effect(kind: EffectKind, members: impl FnOnce(&mut ObjectWriter<'_>)) -> Stri
 }
 
 /// Leaves an effect and reads the answer.
-fn ask<T: 'static>(
+pub(super) fn ask<T: 'static>(
     effect: String,
     read: fn(&Value) -> Result<T, String>,
 ) -> LocalBoxFuture<'static, Result<T, String>> {
@@ -72,7 +73,8 @@ impl AgentTool for JsTool {
     }
 
     fn execute(&self, context: ToolContext) -> LocalBoxFuture<'static, ToolOutcome> {
-        let answer = bridge::ask(HostEffect::Tool(context.tool_name, context.call_id), Some(context.updates));
+        let call = Call::of(&context);
+        let answer = bridge::ask(HostEffect::Tool(context.tool_name, context.call_id), Some(call));
         Box::pin(async move {
             match answer.await {
                 Err(text) => ToolOutcome::Failed(text),
@@ -329,11 +331,18 @@ impl Approver for JsApprover {
 }
 
 /// All `hooks` of the host as one.
-pub(super) struct JsHooks(pub(super) HookStages);
+pub(super) struct JsHooks {
+    pub(super) stages: HookStages,
+    pub(super) wraps_models: bool,
+}
 
 impl AgentHook for JsHooks {
     fn stages(&self) -> HookStages {
-        self.0
+        self.stages
+    }
+
+    fn wraps_models(&self) -> bool {
+        self.wraps_models
     }
 
     fn call(

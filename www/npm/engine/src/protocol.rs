@@ -27,6 +27,7 @@ macro_rules! entries {
     ($($(#[doc = $doc:literal])* $variant:ident = $number:literal as $word:ident,)*) => {
         /// The kinds of entries. Unless stated otherwise the text comes first, the number after the semicolon.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(dead_code, reason = "the page engine has no journal, so nothing in it says a time")]
         pub(crate) enum EntryKind { $($(#[doc = $doc])* $variant = $number,)* }
 
         #[cfg(test)]
@@ -96,6 +97,8 @@ entries! {
     /// A tool result with a single text was appended to the history. Preceding strings: the call's id, the tool's name,
     /// the text. The text of this entry is the time.
     AppendText = 28 as APPEND_TEXT,
+    /// What follows is of this time, in milliseconds: that of the journal, not of the clock.
+    Time = 29 as TIME,
 }
 
 /// The kinds of pieces that a host's `streamFn` yields, as numbers of `stream_delta`.
@@ -123,7 +126,12 @@ words! {
         Steering = "steering",
         FollowUp = "followUp",
         Sleep = "sleep",
-        Gate = "gate",
+        Step = "step",
+        Record = "record",
+        Wait = "wait",
+        BackOff = "backOff",
+        State = "state",
+        Abort = "abort",
     }
 }
 

@@ -73,6 +73,10 @@ pub(super) fn config(
     set_values(&mut config, settings)?;
     config.rules.cache = settings.get("cache").map(|entry| cache_hints(entry, cached));
     set_functions(&mut config, settings, host, cached, &has);
+    #[cfg(feature = "server")]
+    if let Some(steps) = settings.get("steps") {
+        config.ports.steps = Some(Rc::new(crate::steps::JsSteps::of(steps)));
+    }
     if has(OptionFunction::PrepareTurn.as_str()) {
         config.set_turn_preparer(Rc::new(JsTurns { models: known.clone() }));
     }
@@ -234,7 +238,8 @@ fn set_functions(
         on_error: stage(HookStage::OnError),
     };
     if stages != HookStages::default() {
-        config.set_hooks(vec![Rc::new(JsHooks(stages))]);
+        config
+            .set_hooks(vec![Rc::new(JsHooks { stages, wraps_models: flag(settings, "wrapsModels", false) })]);
     }
 }
 

@@ -166,13 +166,13 @@ pub fn take_body(handle: u32, slot: SlotId) -> Vec<u8> {
 /// Access to the bridge of a run, to leave something there. The consequences come with the next `run_poll`:
 /// a listener that calls in during the delivery of a batch must not produce another batch. The caller
 /// polls afterwards, so the waker does not ask for it.
-pub(super) struct BridgeGuard {
+pub(crate) struct BridgeGuard {
     run: Rc<RunEntry>,
     polling: bool,
 }
 
 impl BridgeGuard {
-    pub(super) fn of(run: Rc<RunEntry>) -> Self {
+    pub(crate) fn of(run: Rc<RunEntry>) -> Self {
         let polling = run.woken.polling.swap(true, Ordering::Relaxed);
         BridgeGuard { run, polling }
     }

@@ -1,7 +1,7 @@
 //! What JavaScript calls: agents, runs, and the answers to effects.
 
 mod agent;
-mod answers;
+pub(crate) mod answers;
 mod run;
 #[cfg(feature = "server")]
 mod tape;

@@ -1,5 +1,7 @@
 //! Runs: starting, polling and stopping them, and where their batches and bytes lie.
 
+#[cfg(feature = "server")]
+use std::cell::Cell;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,6 +11,8 @@ use std::task::{Context, Poll};
 use wasm_bindgen::prelude::*;
 
 use turnwheel::cancel::CancelToken;
+#[cfg(feature = "server")]
+use turnwheel::driver::AgentStream;
 use turnwheel::driver::Next;
 use turnwheel::json::ToJson;
 use turnwheel::ports::AgentRunContext;
@@ -23,9 +27,8 @@ use crate::outbox::{Outbox, Sent};
 use crate::settings;
 
 /// Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for
-/// this run (see `turn_options` in `settings.rs`), its `metadata`, and whether the end of an answer waits (`gated`; see
-/// `gate.rs`). `around` is the run inside a tool of which this one is,
-/// or 0: its budgets and the secrets that no tool shows are also those of this one.
+/// this run (see `turn_options` in `settings.rs`) and its `metadata`. `around` is the run inside a tool of which this one is, or
+/// 0: its budgets and the secrets that no tool shows are also those of this one.
 #[wasm_bindgen]
 pub fn run_new(
     agent: u32,
@@ -40,10 +43,8 @@ pub fn run_new(
     let entry = agent_entry(agent)?;
     let mut context = AgentRunContext::new(run_id, session_id);
     let mut own = None;
-    let mut gated = false;
     if !options.is_empty() {
         let options = parse(options)?;
-        gated = options.flag_at("gated").unwrap_or_default();
         context.metadata = options.get("metadata").map(ToJson::to_raw);
         own = Some(settings::turn_options(&options, &entry.models).map_err(|error| thrown(&error))?);
     }
@@ -67,18 +68,22 @@ pub fn run_new(
     }
     stream.take_offers();
     let handle = next_handle();
-    let (resumed, session) = (stream.state().is_restored(), stream.state().session().clone());
+    let resumed = stream.state().is_restored();
     let sent = if resumed { Sent::of(&history) } else { Sent::default() };
     let woken = Arc::new(RunWaker { handle, polling: AtomicBool::new(false), woken: AtomicBool::new(false) });
     let run = RunEntry {
         published: entry.agent.published(),
-        bridge: Rc::new(Bridge::new(history, session, gated, known, entry.models.clone())),
+        bridge: Rc::new(Bridge::new(history, known, entry.models.clone())),
         agent: entry,
         stream: RefCell::new(stream),
         cancel,
         sent: sent.into(),
         waker: woken.clone().into(),
         woken,
+        #[cfg(feature = "server")]
+        is_replaying: Cell::default(),
+        #[cfg(feature = "server")]
+        time: Cell::default(),
     };
     INSTANCE.with(|instance| instance.borrow_mut().runs.insert(handle, Rc::new(run)));
     Ok(handle)
@@ -110,12 +115,16 @@ fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
     outbox.clear();
     let mut sent = run.sent.borrow_mut();
     run.woken.polling.store(true, Ordering::Relaxed);
+    #[cfg(feature = "server")]
+    run.is_replaying.set(stream.is_replaying());
     let next = bridge::with(&run.bridge, || {
         loop {
             run.woken.woken.store(false, Ordering::Relaxed);
             let mut cx = Context::from_waker(&run.waker);
             match stream.poll_output(&mut cx, outbox.is_empty()) {
                 Poll::Ready(Next::Event(event)) => {
+                    #[cfg(feature = "server")]
+                    tell_time(run, &stream, outbox);
                     run.bridge.flush(outbox);
                     outbox.history(&mut sent, &run.bridge, &run.published.borrow());
                     outbox.event(&mut sent, &run.bridge, &event);
@@ -151,6 +160,16 @@ fn poll(run: &RunEntry, outbox: &mut Outbox) -> u32 {
     }
     outbox.publish();
     if outbox.is_empty() { 0 } else { next.max(1) }
+}
+
+/// Says what time it is by the journal of a durable run, if that has gone on.
+#[cfg(feature = "server")]
+fn tell_time(run: &RunEntry, stream: &AgentStream, outbox: &mut Outbox) {
+    if let Some(now) = stream.journal_now()
+        && run.time.replace(now) != now
+    {
+        outbox.time(now);
+    }
 }
 
 /// Reports how many of the calls offered by the last batch were announced; see `outbox::kind::STARTS`.

@@ -79,6 +79,12 @@ impl Outbox {
         self.table.extend_from_slice(&[kind as u32, number, utf16_length(written)]);
     }
 
+    /// Says of what time the next entries are.
+    #[cfg(feature = "server")]
+    pub(crate) fn time(&mut self, ms: u64) {
+        self.entry(EntryKind::Time, 0, |out| write_u64(ms, out));
+    }
+
     /// Adds an entry without a text.
     pub(super) fn empty_entry(&mut self, kind: EntryKind, number: u32) {
         self.close(kind, number, self.text.len());
