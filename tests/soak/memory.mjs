@@ -11,6 +11,9 @@
 export const ALLOWED = { heap: 1_500_000, wasm: 1_048_576 };
 
 
+/** The fewest windows that can be compared. */
+export const FEWEST = 5;
+
 /** @param {number[]} numbers */
 export const median = (numbers) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
 
@@ -19,7 +22,7 @@ export const median = (numbers) => numbers.toSorted((a, b) => a - b)[numbers.len
  * @returns {{ name: "heap" | "wasm", middle: number, end: number, lives: number, flat: boolean }[]} nothing if there are too few windows to tell
  */
 export function flatness(windows) {
-  if (windows.length < 5) return [];
+  if (windows.length < FEWEST) return [];
   const fifth = windows.length / 5;
   const middle = windows.slice(Math.floor(fifth), Math.ceil(3 * fifth));
   const end = windows.slice(Math.floor(-fifth));

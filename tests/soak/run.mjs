@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { dice } from "../js/dice.mjs";
 import { nodeHost, sleep, workerdHost } from "./hosts.mjs";
 import { Ledger } from "./ledger.mjs";
-import { flatness } from "./memory.mjs";
+import { FEWEST, flatness } from "./memory.mjs";
 import { report } from "./report.mjs";
 import { SABOTAGE } from "./sabotage.mjs";
 import { planOf, SCENARIOS } from "./scenarios.mjs";
@@ -90,9 +90,11 @@ async function steady() {
     child.send(order);
     return patiently(Promise.race([measured, child.gone.then(() => undefined)]), "Node");
   };
-  while (!isOver() && !idle) {
-    await Promise.race([until(stretch, () => idle), child.gone]);
-    if (idle || isOver()) break;
+  // A slow machine goes on beyond its time, until there is enough to compare.
+  const isDone = () => idle || (isOver() && windows.length >= FEWEST - 1);
+  while (!isDone()) {
+    await Promise.race([until(stretch, isDone), child.gone]);
+    if (isDone()) break;
     const measured = await ask({ pause: true });
     if (!measured) break;
     look(measured, windows, "node");
@@ -108,7 +110,7 @@ async function steady() {
 /** @param {number} ms @param {() => boolean} holds */
 async function until(ms, holds) {
   const end = Date.now() + ms;
-  while (Date.now() < end && !holds() && !isOver()) await sleep(Math.min(100, ms));
+  while (Date.now() < end && !holds()) await sleep(Math.min(100, ms));
 }
 
 /** The Node process that is killed again and again; the last one brings everything to its end. */
@@ -123,7 +125,7 @@ async function victim() {
     begun = Math.max(...numbers) + 1;
     idle = false;
     const child = nodeHost({ ...orders, letter: "v", next: begun, most: Math.max(0, most - begun + first), atOnce: Math.max(1, Math.ceil(atOnce / 3)), folder, resume }, (message) => { idle ||= message.idle === true; });
-    await Promise.race([until(700 + roll(1500), () => idle), child.gone]);
+    await Promise.race([until(700 + roll(1500), () => idle || isOver()), child.gone]);
     if (isOver() || idle) {
       child.send({ end: true });
       const ended = await patiently(child.gone, "the end of the victim");

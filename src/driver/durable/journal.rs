@@ -182,13 +182,17 @@ impl Journal {
     }
 
     fn resolved(&self, open: &Rc<Open>, record: Result<RawJson, String>) {
-        let read = record.and_then(|json| Record::read(&json, &open.name));
+        let read = record.and_then(|json| match &*open.ended.borrow() {
+            // Most engines give back just what this process has written.
+            Some((written, record)) if *written.as_str() == *json.as_str() => Ok(record.clone()),
+            _ => Record::read(&json, &open.name).map(Rc::new),
+        });
         match read {
             Ok(record) => {
                 self.seen.set(self.seen.get().max(record.at));
                 self.n.set(self.n.get().max(record.n));
                 open.arrival.set(self.next_arrival());
-                *open.record.borrow_mut() = Some(Rc::new(record));
+                *open.record.borrow_mut() = Some(record);
             }
             Err(why) => {
                 self.open.borrow_mut().retain(|known| !Rc::ptr_eq(known, open));
@@ -236,7 +240,7 @@ impl Journal {
             record.outcome = shortened(&open.what, &open.name, bytes, limit);
             json = record.write(&open.name);
         }
-        *open.ended.borrow_mut() = Some((json.clone(), at, n));
+        *open.ended.borrow_mut() = Some((json.clone(), Rc::new(record)));
         json
     }
 }

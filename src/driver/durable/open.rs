@@ -54,7 +54,7 @@ pub(super) struct Open {
     pub(super) outcome: RefCell<Option<Outcome>>,
     waker: RefCell<Option<Waker>>,
     /// What the work has ended with, in this process.
-    pub(super) ended: RefCell<Option<(RawJson, u64, u64)>>,
+    pub(super) ended: RefCell<Option<(RawJson, Rc<Record>)>>,
     /// Whether that is all that it has ended with: it may be too large to be stored, or nobody wanted it any more.
     pub(super) is_whole: Cell<bool>,
     /// What is stored.
@@ -121,8 +121,8 @@ impl Open {
 
     /// When it ended, as far as that is known.
     pub(super) fn key(&self) -> Option<(u64, u64)> {
-        if let Some((_, at, n)) = &*self.ended.borrow() {
-            return Some((*at, *n));
+        if let Some((_, record)) = &*self.ended.borrow() {
+            return Some((record.at, record.n));
         }
         self.record.borrow().as_ref().map(|record| (record.at, record.n))
     }
@@ -139,7 +139,7 @@ impl Open {
         }
         let (open, journal) = (self, journal.clone());
         Box::pin(poll_fn(move |cx| {
-            if let Some((json, ..)) = &*open.ended.borrow() {
+            if let Some((json, _)) = &*open.ended.borrow() {
                 return Poll::Ready(json.clone());
             }
             let outcome = open.outcome.take();

@@ -208,7 +208,7 @@ export interface Calls {
   
   /**
    * The host asks for the work of a step: the how many-th attempt it is, or 0 if the host does not count. The record is told with a
-   * later `run_poll` of the run or of the one around it.
+   * later `run_poll` of the outermost run, which this wakes.
    */
   step_work(number: number, attempt: number): void;
   

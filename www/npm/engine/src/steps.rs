@@ -193,7 +193,7 @@ pub fn run_inside(handle: u32, around: u32, slot: u32) {
 }
 
 /// The host asks for the work of a step: the how many-th attempt it is, or 0 if the host does not count. The record is told with a
-/// later `run_poll` of the run or of the one around it.
+/// later `run_poll` of the outermost run, which this wakes.
 #[wasm_bindgen]
 pub fn step_work(number: u32, attempt: u32) {
     let open = OPEN.with_borrow(|steps| steps.get(&number).cloned());
