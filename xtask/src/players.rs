@@ -81,9 +81,10 @@ pub fn vectors(args: &[String]) -> Result<ExitCode> {
 /// GOLDEN_DIR` the traces are compared right away, and the command fails if the judge finds a fault;
 /// otherwise it fails only if nothing could be played. With `--ag-ui` the runs are also read as AG-UI events, and
 /// both versions of its client must accept them. With `--replay` the scenarios are recorded, and the traces are those
-/// of their tapes, lived again in another process.
+/// of their tapes, lived again in another process. With `--random N --journal`, runs inside a durable engine move between Rust and the
+/// package at every record.
 pub fn conformance(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &["--ag-ui", "--replay"], &["--engine", "--queues", "--judge", "--random"])?;
+    let args = Args::parse(args, &["--ag-ui", "--replay", "--journal"], &["--engine", "--queues", "--judge", "--random"])?;
     let folders: Vec<&str> = args.positional.iter().map(String::as_str).collect();
     let engine = match (args.value("--random"), folders.as_slice()) {
         (Some(number), [_]) => {

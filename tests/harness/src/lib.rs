@@ -11,6 +11,7 @@ pub mod engines;
 mod exact;
 pub mod fixtures;
 pub mod fuzz;
+pub mod journals;
 pub mod random;
 pub mod show;
 pub mod vectors;

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use harness::engines::{Engine, engine};
-use harness::{conformance, fuzz, random, show, vectors};
+use harness::{conformance, fuzz, journals, random, show, vectors};
 use rig::ports::Route;
 
 const USAGE: &str = "\
 harness fixtures [--engine=NAME] DIR
 harness vectors DIR
 harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] [--ag-ui | --replay] SCENARIO_DIR TRACE_DIR
-harness conformance --random=N [--engine=NAME] [--ag-ui | --replay] DIR
+harness conformance --random=N [--engine=NAME] [--ag-ui | --replay | --journal] DIR
 harness replay [--engine=NAME] TAPE_DIR TRACE_DIR
 harness show TAPE
 harness fuzz [--minutes=N | --seconds=N] [--seed=N] [TARGET...]";
@@ -44,6 +44,9 @@ fn run(given: &[String]) -> Result<bool> {
         }
         ["conformance", dir] => {
             let number = options.number("--random")?.context(USAGE)?;
+            if options.has("--journal") {
+                return journals::exchange(number, Path::new(dir));
+            }
             let play = if options.has("--replay") { random::exchange_tapes } else { random::compare_engines };
             play(number, options.engine_name("wasm"), Path::new(dir))
         }

@@ -100,6 +100,8 @@ pub(super) const PARTS: &[Part] = &[
         command: &["node", "FILES", "tests/data/fixtures"] },
     Part { name: "engines", files: "tests/js/conformance.mjs", needs: Need::Package, count: Count::Ours,
         command: &["xtask", "conformance", "--random", "3000", "target/xtask/random", "--engine", "wasm", "--ag-ui"] },
+    Part { name: "journals", files: "tests/js/journals.mjs", needs: Need::Package, count: Count::Ours,
+        command: &["xtask", "conformance", "--random", "200", "target/xtask/journals", "--journal"] },
     Part { name: "node", files: "tests/js/*/*.test.mjs !tests/js/attacks !tests/js/browser !tests/js/workerd", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", PAIRS, TAP, "FILES"] },
     Part { name: "attacks", files: "tests/js/attacks/*.test.mjs", needs: Need::Package, count: Count::Node,
