@@ -7,7 +7,7 @@ import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { ready, replay, Tape } from "./tape.js";
 
-/** @import { AgentEvent } from "./index.js" */
+/** @import { AgentEvent, Usage } from "./index.js" */
 /** @import { TapeEntry } from "./tape.js" */
 
 const USAGE = `Usage: npx turnwheel tape FILE [--json | --test]
@@ -50,12 +50,14 @@ async function main(args) {
     await ready();
     if (values.test) return await writeTest(file, tape);
     const replayed = replay(tape);
+    const used = new Used();
     for (const entry of replayed.entries()) {
+      used.take(entry);
       const line = values.json ? JSON.stringify(entry) : lineOf(entry, tape.header.createdAt);
       if (line !== undefined) say(line);
     }
     const rest = replay(tape).seek(tape.events);
-    if (!values.json) say(`\n${tape.events} events, ${rest.messages.length} messages, ${rest.usage.input} tokens in, ${rest.usage.output} out${tape.complete ? "" : "; the recording was cut here"}`);
+    if (!values.json) say(`\n${tape.events} events, ${rest.messages.length} messages, ${used.with(rest.usage)}${tape.complete ? "" : "; the recording was cut here"}`);
     return 0;
   } catch (error) {
     return complain(textOf(error));
@@ -196,6 +198,35 @@ function ofInput(input) {
 function short(text) {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length > 120 ? `${line.slice(0, 119)}…` : line;
+}
+
+/** What the runs on a tape have used. A frame has that of its own run. */
+class Used {
+  #input = 0;
+  #output = 0;
+  #isOver = true;
+
+  /** @param {TapeEntry} entry */
+  take(entry) {
+    if (entry.kind !== "event") return;
+    const { event } = entry;
+    if (event.type === "agent_start" || event.type === "run_resumed") this.#isOver = false;
+    if (event.type !== "agent_end") return;
+    this.#add(event.usage);
+    this.#isOver = true;
+  }
+
+  /** @param {Usage} usage */
+  #add({ input, output }) {
+    this.#input += input;
+    this.#output += output;
+  }
+
+  /** In words, with what a run has used that has no end. @param {Usage} open */
+  with(open) {
+    if (!this.#isOver) this.#add(open);
+    return `${this.#input} tokens in, ${this.#output} out`;
+  }
 }
 
 /** @param {string} file @param {Tape} tape */
