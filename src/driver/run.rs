@@ -161,7 +161,7 @@ impl AgentStream {
     fn poll_tasks(&mut self, cx: &mut Context<'_>, is_delivered: bool) -> Poll<bool> {
         self.round.tasks.wake_by(cx.waker());
         self.handover.inbox.wake_by(cx.waker());
-        if self.enters(cx) {
+        if self.deliver_next(cx) {
             return Poll::Ready(true);
         }
         self.round.begin();
@@ -202,7 +202,7 @@ impl AgentStream {
                 return Poll::Ready(true);
             }
         }
-        if let Some(rest) = self.rests(cx) {
+        if let Some(rest) = self.when_idle(cx) {
             return rest;
         }
         if self.round.tasks.has_woken() {
@@ -228,14 +228,14 @@ impl AgentStream {
                     // A layer around the call may have let it begin only now.
                     self.answer_early(id);
                 }
-                let Some(reply) = self.keeps_piece(id, reply) else { return };
+                let Some(reply) = self.record_piece(id, reply) else { return };
                 let Some(reply) = self.tells_late(id, reply) else { return };
                 reply
             }
             Polled::Last(reply) => {
                 self.handle_progress();
                 self.round.tasks.remove(id);
-                let Some(reply) = self.keeps_last(id, reply) else { return };
+                let Some(reply) = self.record_outcome(id, reply) else { return };
                 self.put_into_force(reply)
             }
         };

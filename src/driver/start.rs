@@ -37,7 +37,7 @@ impl AgentStream {
         if let Some(reply) = default_reply(&self.config.ports, &effect) {
             return self.step(Input::Reply(id, reply));
         }
-        if let Some(effect) = self.opens(id, effect) {
+        if let Some(effect) = self.open_step(id, effect) {
             self.carry_out(id, effect);
         }
     }

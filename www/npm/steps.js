@@ -11,7 +11,6 @@ import { abortText, AgentError, complain, loadRest, textOf, toDecision } from ".
 /** @import { Calls } from "./boundary/server-glue.js" */
 /** @import { EffectKind } from "./boundary/protocol.js" */
 /** @import { Perform } from "./effects/effects.js" */
-/** @import { Slot } from "./effects/slot.js" */
 /** @import { Driver } from "./run/driver.js" */
 /** A step, as the engine asks for it. @typedef {{ number: number, name: string, effect: StepEffect & Record<string, any> }} StepAsked */
 

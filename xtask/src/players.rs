@@ -84,7 +84,11 @@ pub fn vectors(args: &[String]) -> Result<ExitCode> {
 /// of their tapes, lived again in another process. With `--random N --journal`, runs inside a durable engine move between Rust and the
 /// package at every record.
 pub fn conformance(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &["--ag-ui", "--replay", "--journal"], &["--engine", "--queues", "--judge", "--random"])?;
+    let args = Args::parse(
+        args,
+        &["--ag-ui", "--replay", "--journal"],
+        &["--engine", "--queues", "--judge", "--random"],
+    )?;
     let folders: Vec<&str> = args.positional.iter().map(String::as_str).collect();
     let engine = match (args.value("--random"), folders.as_slice()) {
         (Some(number), [_]) => {

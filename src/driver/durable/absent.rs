@@ -29,27 +29,27 @@ impl AgentStream {
     }
 
     #[inline]
-    pub(in crate::driver) fn opens(&mut self, _: EffectId, effect: Effect) -> Option<Effect> {
+    pub(in crate::driver) fn open_step(&mut self, _: EffectId, effect: Effect) -> Option<Effect> {
         Some(effect)
     }
 
     #[inline]
-    pub(in crate::driver) fn keeps_piece(&mut self, _: EffectId, reply: Reply) -> Option<Reply> {
+    pub(in crate::driver) fn record_piece(&mut self, _: EffectId, reply: Reply) -> Option<Reply> {
         Some(reply)
     }
 
     #[inline]
-    pub(in crate::driver) fn keeps_last(&mut self, _: EffectId, reply: Reply) -> Option<Reply> {
+    pub(in crate::driver) fn record_outcome(&mut self, _: EffectId, reply: Reply) -> Option<Reply> {
         Some(reply)
     }
 
     #[inline]
-    pub(in crate::driver) fn enters(&mut self, _: &mut Context<'_>) -> bool {
+    pub(in crate::driver) fn deliver_next(&mut self, _: &mut Context<'_>) -> bool {
         false
     }
 
     #[inline]
-    pub(in crate::driver) fn rests(&mut self, _: &mut Context<'_>) -> Option<Poll<bool>> {
+    pub(in crate::driver) fn when_idle(&mut self, _: &mut Context<'_>) -> Option<Poll<bool>> {
         None
     }
 

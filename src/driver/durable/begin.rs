@@ -25,8 +25,8 @@ use super::seat::{Inside, Place, Seat};
 /// What an agent keeps of its journal between its runs.
 pub(crate) type JournalOfAgent = Rc<RefCell<Option<Rc<Journal>>>>;
 
-/// Why a journal is not lived again.
-const OTHER_PROMPT: &str = "the journal is that of a run with another prompt: whoever lives a run again gives it the same one, \
+/// Why a journal is not replayed.
+const OTHER_PROMPT: &str = "the journal is that of a run with another prompt: whoever replays a run gives it the same one, \
     as the engine has it in its input";
 
 /// JSON without the times of messages.
@@ -128,7 +128,7 @@ impl AgentStream {
     }
 
     /// A run inside a call is ended by the run around it. What it has shown of an answer is in no record, so it is taken back:
-    /// lived again, the run ends in the same way.
+    /// replayed, the run ends in the same way.
     pub(in crate::driver) fn takes_back(&mut self) {
         let Some(seat) = self.seat.as_ref().filter(|seat| !seat.is_root()) else { return };
         seat.streaming.set(None);

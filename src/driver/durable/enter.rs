@@ -25,7 +25,7 @@ impl AgentStream {
     // ---- effects become steps
 
     /// An effect would start now. Returns it if it starts in the ordinary way; otherwise it has become a step.
-    pub(in crate::driver) fn opens(&mut self, id: EffectId, effect: Effect) -> Option<Effect> {
+    pub(in crate::driver) fn open_step(&mut self, id: EffectId, effect: Effect) -> Option<Effect> {
         let Some(seat) = self.seat.clone() else { return Some(effect) };
         seat.executing.set(id);
         match &effect {
@@ -39,7 +39,7 @@ impl AgentStream {
                 seat.loose.borrow_mut().insert(id, String::new());
                 return Some(effect);
             }
-            Effect::Sleep { ms } => return self.opens_timer(&seat, id, *ms),
+            Effect::Sleep { ms } => return self.open_timer(&seat, id, *ms),
             Effect::Approve(request) if self.config.ports.approver.is_none() => {
                 let name = seat.names.borrow_mut().name(&self.state, id, &effect);
                 let decision = seat.journal.engine.wait(&name, request);
@@ -85,7 +85,7 @@ impl AgentStream {
         };
         let open = Open::new(name, seat, what, Some(effect));
         *open.marker.borrow_mut() = marker;
-        self.open_step(seat, id, open, data);
+        self.open_as_step(seat, id, open, data);
     }
 
     fn open(
@@ -98,10 +98,10 @@ impl AgentStream {
         effect: Effect,
     ) {
         let open = Open::new(name, seat, what, Some(effect));
-        self.open_step(seat, id, open, data);
+        self.open_as_step(seat, id, open, data);
     }
 
-    fn open_step(&mut self, seat: &Rc<Seat>, id: EffectId, open: Rc<Open>, data: StepEffect) {
+    fn open_as_step(&mut self, seat: &Rc<Seat>, id: EffectId, open: Rc<Open>, data: StepEffect) {
         seat.open.borrow_mut().insert(id, open.clone());
         seat.journal.open(open, data);
         self.begin_works(seat);
@@ -128,7 +128,7 @@ impl AgentStream {
     // ---- replies are outcomes
 
     /// A piece of an answer, or progress: it passes, unless it ends the answer.
-    pub(in crate::driver) fn keeps_piece(&mut self, id: EffectId, mut reply: Reply) -> Option<Reply> {
+    pub(in crate::driver) fn record_piece(&mut self, id: EffectId, mut reply: Reply) -> Option<Reply> {
         let Some(seat) = self.seat.clone() else { return Some(reply) };
         if let Reply::Progress(Progress::Ask(asking)) = &mut reply
             && asking.ask.id.is_none()
@@ -154,7 +154,7 @@ impl AgentStream {
     }
 
     /// The last reply of an effect: it is what the work of a step has ended with.
-    pub(in crate::driver) fn keeps_last(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
+    pub(in crate::driver) fn record_outcome(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
         let Some(seat) = self.seat.clone() else { return Some(reply) };
         if seat.loose.borrow_mut().remove(&id).is_some() {
             return Some(reply);
@@ -206,7 +206,7 @@ impl AgentStream {
     // ---- what enters
 
     /// Does what the journal wants of the run. Returns whether there was anything.
-    pub(in crate::driver) fn enters(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(in crate::driver) fn deliver_next(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(seat) = self.seat.clone() else { return false };
         seat.quiet.set(false);
         *seat.waker.borrow_mut() = Some(cx.waker().clone());
@@ -235,7 +235,7 @@ impl AgentStream {
     }
 
     /// Nothing is left to do in this run until something enters.
-    pub(in crate::driver) fn rests(&mut self, cx: &mut Context<'_>) -> Option<Poll<bool>> {
+    pub(in crate::driver) fn when_idle(&mut self, cx: &mut Context<'_>) -> Option<Poll<bool>> {
         let seat = self.seat.clone()?;
         if seat.place == Place::Hosted {
             self.handle_progress();
@@ -314,7 +314,7 @@ impl AgentStream {
     }
 
     /// An answer is about to be cut. What has arrived of it counts if its own record brings the cut along, for that has it too;
-    /// behind another record, nobody will know it when the run is lived again.
+    /// behind another record, nobody will know it when the run is replayed.
     fn void_answer(&mut self, seat: &Seat) {
         if let Some(id) = seat.unstored_answer() {
             self.step(Input::Reply(id, Reply::Stream(AssistantMessageEvent::Start)));

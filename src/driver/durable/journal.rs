@@ -101,8 +101,8 @@ impl Journal {
         guard(|| Ok(self.timer.now())).unwrap_or(self.clock.get())
     }
 
-    /// The first record of the first run is made in this process: nothing is lived again.
-    pub(super) fn begins_anew(&self) {
+    /// The first record of the first run is made in this process: nothing is replayed.
+    pub(super) fn note_first_begin(&self) {
         if self.runs.get() == 1 {
             self.replaying.set(false);
         }

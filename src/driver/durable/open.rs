@@ -168,7 +168,7 @@ impl Open {
         let Some(journal) = journal.upgrade() else { return };
         match &self.what {
             What::Begin(seen) => {
-                journal.begins_anew();
+                journal.note_first_begin();
                 self.end(Outcome::Value(seen.clone()));
             }
             What::Start(_) => self.end(Outcome::Value(RawJson::string(&journal.life))),

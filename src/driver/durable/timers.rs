@@ -14,7 +14,7 @@ use super::seat::Seat;
 
 impl AgentStream {
     /// A timer starts. Returns the effect that is carried out now.
-    pub(super) fn opens_timer(&mut self, seat: &Rc<Seat>, id: EffectId, ms: u64) -> Option<Effect> {
+    pub(super) fn open_timer(&mut self, seat: &Rc<Seat>, id: EffectId, ms: u64) -> Option<Effect> {
         let journal = &seat.journal;
         match self.state.timed_by(id) {
             Timed::BackOff => {

@@ -1,4 +1,4 @@
-//! A durable engine: who stores what the effects of a run have answered, so that another process can live the run again.
+//! A durable engine: who stores what the effects of a run have answered, so that another process can replay the run.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::rules::stream::ModelRequest;
 
 /// Stores what steps have answered. Set as [`Ports::steps`](crate::config::Ports::steps), it makes a run durable: each of its
 /// effects is a step with a stable name, whose record is stored before what it says enters the run. In a later process the
-/// same run is lived again from the records, without calling anything, and goes on where the last one ended.
+/// same run is replayed from the records, without calling anything, and goes on where the last one ended.
 ///
 /// The names are those of [`EffectNames`](crate::machine::EffectNames): `t3/model`, `t3/tool/0-pay`, `t3/approve/0`,
 /// `t3/sleep/1`; those of an agent's second run begin with `r2/`, and those of a sub-agent with its call. Before a tool that
