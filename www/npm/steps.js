@@ -144,7 +144,7 @@ export class DurablePorts {
   /** Whether what a run tells of now is repeated from what is stored. @param {Driver} run */
   isReplaying(run) {
     let answer = false;
-    run.engineRun.engine.tell((glue) => void (answer = server(glue).run_is_replaying(run.engineRun.handle)));
+    run.engineRun.engine.tell((glue) => void (answer = server(glue).run_is_replaying(run.engineRun.handle, run.poller.isDelivering)));
     return answer;
   }
 

@@ -170,9 +170,9 @@ export interface Calls {
   run_inside(handle: number, around: number, slot: number): void;
   
   /**
-   * Whether what the last `run_poll` of a run told of is repeated from what is stored.
+   * Whether a run only repeats what is stored: now, or in what its last `run_poll` told of, as long as that is being delivered.
    */
-  run_is_replaying(handle: number): boolean;
+  run_is_replaying(handle: number, is_delivering: boolean): boolean;
   
   /**
    * Starts a run. If `prompts` is empty, it continues from the history. `options` is empty or a JSON object: what holds for

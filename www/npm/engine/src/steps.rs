@@ -213,10 +213,14 @@ pub fn step_stored(handle: u32, number: u32, record: &str) {
     open.wake();
 }
 
-/// Whether what the last `run_poll` of a run told of is repeated from what is stored.
+/// Whether a run only repeats what is stored: now, or in what its last `run_poll` told of, as long as that is being delivered.
 #[wasm_bindgen]
-pub fn run_is_replaying(handle: u32) -> bool {
-    run_entry(handle).is_some_and(|run| run.is_replaying.get())
+pub fn run_is_replaying(handle: u32, is_delivering: bool) -> bool {
+    let Some(run) = run_entry(handle) else { return false };
+    if is_delivering {
+        return run.is_replaying.get();
+    }
+    run.stream.try_borrow().is_ok_and(|stream| stream.is_replaying())
 }
 
 /// Nobody will replay a durable run, so it ends without its journal.
