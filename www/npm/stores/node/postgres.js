@@ -89,8 +89,8 @@ async function create(pool, table) {
     try {
       await pool.query(statement, []);
     } catch (error) {
-      // Two processes that begin together both find nothing, and the database lets one of them fail.
-      if (!["23505", "42P07"].includes(/** @type {any} */ (error)?.code)) throw error;
+      // Two processes that begin together both find nothing, and the database lets one of them fail: at the table, its name or its type.
+      if (!["23505", "42P07", "42710"].includes(/** @type {any} */ (error)?.code)) throw error;
     }
   }
 }
