@@ -3,8 +3,7 @@
 // once which imports both, without those that the main one loads sooner or later. The budgets are in wasm-pack.toml.
 
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -12,6 +11,7 @@ import { brotliCompressSync, constants } from "node:zlib";
 import { build } from "esbuild";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const PACKAGE = join(ROOT, "pkg");
 const manifest = await readFile(join(ROOT, "wasm-pack.toml"), "utf8");
 const [, section = ""] = /^\[budget\.entries\]\n((?:(?!\[).*\n?)*)/m.exec(manifest) ?? [];
 const budgets = [...section.matchAll(/^"([^"]+)" = (\d+)/gm)].map(([, entry, bytes]) => /** @type {[string, number]} */ ([entry, Number(bytes)]));
@@ -23,19 +23,17 @@ const BESIDE = { "tabs.js": "remote.js" };
 
 /** Bundles pages together: what they share is in scripts of its own. @param {Record<string, string>} codes @returns {Promise<{ pages: Record<string, Page>, sum(names: Iterable<string>): number }>} */
 async function bundle(codes) {
-  const outdir = await mkdtemp(join(tmpdir(), "turnwheel-sizes-"));
   /** @type {import("esbuild").Plugin} */
   const plugin = { name: "pages", setup: ({ onLoad, onResolve }) => {
     onResolve({ filter: /^page:/ }, ({ path }) => ({ path, namespace: "page" }));
-    onLoad({ filter: /./, namespace: "page" }, ({ path }) => ({ contents: codes[path.slice(5)] ?? "", resolveDir: join(ROOT, "pkg") }));
+    onLoad({ filter: /./, namespace: "page" }, ({ path }) => ({ contents: codes[path.slice(5)] ?? "", resolveDir: PACKAGE }));
   } };
   const entryPoints = Object.fromEntries(Object.keys(codes).map((name) => [name, `page:${name}`]));
-  const { metafile: { outputs } } = await build({ entryPoints, plugins: [plugin], outdir, bundle: true, splitting: true, format: "esm", packages: "external", external: ["*.wasm"], platform: "node", minify: true, legalComments: "none", metafile: true, logLevel: "silent", absWorkingDir: outdir });
-  const sizes = Object.fromEntries(await Promise.all(Object.keys(outputs).map(async (name) => {
-    const bytes = await readFile(join(outdir, basename(name)));
-    return /** @type {const} */ ([name, brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }).length]);
-  })));
-  await rm(outdir, { recursive: true });
+  // Paths are relative to the package: what they are in one checkout changes the names that esbuild gives, and with them the sizes.
+  const { metafile: { outputs }, outputFiles } = await build({ entryPoints, plugins: [plugin], outdir: "out", write: false, bundle: true, splitting: true, format: "esm", packages: "external", external: ["*.wasm"], platform: "node", minify: true, legalComments: "none", metafile: true, logLevel: "silent", absWorkingDir: PACKAGE });
+  const sizes = Object.fromEntries(outputFiles.map(({ path, contents }) => {
+    return /** @type {const} */ ([`out/${basename(path)}`, brotliCompressSync(contents, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: contents.length } }).length]);
+  }));
   const loadedBy = (/** @type {string} */ page, /** @type {boolean} */ isEver) => {
     /** @type {Set<string>} */
     const found = new Set();

@@ -95,14 +95,14 @@ function read(id, make, options) {
   const { stealMs = STEAL_MS, onRole = () => {}, onError = (error) => complain("turnwheel/tabs:", error), worker } = options;
   if (stealMs !== false && !(stealMs >= 100)) throw misuse(`\`stealMs\` must be false, or a number of milliseconds from 100 on, got ${kindOf(stealMs)}`);
   const { waiting, messageBytes, events, logBytes } = numbersWithDefaults("limits", options.limits, LIMITS);
-  const rules = Object.fromEntries(RULES.flatMap((name) => (name in options ? [[name, /** @type {Record<string, unknown>} */ (options)[name]]] : [])));
+  const rules = Object.fromEntries(Object.entries(options).filter(([name]) => RULES.includes(name)));
   const handler = { ...rules, limits: { bodyBytes: messageBytes, events, logBytes } };
   return { id, make, ...placeOf(options.store), handler, waiting, messageBytes, stealMs: stealMs === false ? Infinity : stealMs, worker, onRole, onError };
 }
 
 /** Where the agent is kept; nowhere, if tabs cannot agree on one owner. @param {unknown} store @returns {Pick<TabOptions, "claims" | "scope">} */
 function placeOf(store) {
-  const claims = store === undefined ? undefined : /** @type {{ [CLAIMS]?: Claims }} */ (store)?.[CLAIMS];
+  const claims = /** @type {{ [CLAIMS]?: Claims } | undefined} */ (store)?.[CLAIMS];
   if (store !== undefined && !claims) throw misuse(`\`store\` must be what indexedDBStore() or extensionStore(area) gives, got ${kindOf(store)}`);
   const isShared = hasLocks() && typeof BroadcastChannel !== "undefined" && (claims || typeof indexedDB !== "undefined");
   return { claims, scope: isShared ? (claims?.scope ?? DATABASE) : undefined };
