@@ -26,8 +26,8 @@ use super::seat::{Inside, Place, Seat};
 pub(crate) type JournalOfAgent = Rc<RefCell<Option<Rc<Journal>>>>;
 
 /// Why a journal is not replayed.
-const OTHER_PROMPT: &str = "the journal is that of a run with another prompt: whoever replays a run gives it the same one, \
-    as the engine has it in its input";
+const OTHER_PROMPT: &str = "the journal is that of a run with another prompt: give the run the prompt that it began with, \
+    which the engine has in its input";
 
 /// JSON without the times of messages.
 fn without_times(json: &str) -> String {

@@ -95,7 +95,7 @@ impl Journal {
     }
 
     /// Queues what had arrived of an answer in an earlier process. If the record does not have what has arrived in this one, the
-    /// answer begins anew, without it: so it is when the run is replayed.
+    /// answer begins again without it, as it does in a replay.
     fn queue_pieces(&self, open: &Rc<Open>) {
         let is_model = matches!(open.what, What::Model(_));
         let is_here = open.begun.replace(true) && open.is_whole.get();

@@ -219,7 +219,7 @@ impl Seat {
         self.wake_host();
     }
 
-    /// Whoever polls the outermost run does not know what has become of one that the host polls by itself.
+    /// The outermost run is polled again: it does not poll this one, so it has not seen the change.
     pub(super) fn wake_host(&self) {
         if self.place == Place::Hosted {
             self.journal.wake();

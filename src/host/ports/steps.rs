@@ -1,4 +1,4 @@
-//! A durable engine: who stores what the effects of a run have answered, so that another process can replay the run.
+//! A durable engine stores what the effects of a run have answered. From that, another process can replay the run.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Durable runs: each step of the driver is an effect, which `host.step` of the host answers with the record. The work of a step
-//! begins when the host asks for it, and its record is told to JavaScript, which gives it to the host.
+//! Durable runs: each step of the driver is an effect, and `host.step` answers it with the record. The host asks for the work of a
+//! step; the engine does the work, and sends the record to JavaScript, which gives it to the host.
 
 use std::cell::RefCell;
 use std::pin::Pin;
