@@ -82,7 +82,8 @@ export class DurablePorts {
   #work(run, number, attempt) {
     return new Promise((resolve) => {
       this.working.set(number, resolve);
-      run.engineRun.engine.tell((glue) => server(glue).step_work(number, attempt));
+      const handle = run === this.outermost ? run.engineRun.handle : 0;
+      run.engineRun.engine.tell((glue) => server(glue).step_work(handle, number, attempt));
       run.poller.poll();
     });
   }

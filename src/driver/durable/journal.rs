@@ -152,8 +152,7 @@ impl Journal {
             Err(text) => Box::pin(async { Came::Record(open, Err(text)) }),
         });
         // What can be begun is begun right here, as it is without an engine.
-        let waker = self.waker.borrow().clone();
-        self.poll(&mut Context::from_waker(waker.as_ref().unwrap_or(Waker::noop())));
+        self.poll_now();
     }
 
     /// The engine has been asked for something.
@@ -164,6 +163,12 @@ impl Journal {
     pub(super) fn next_arrival(&self) -> u64 {
         self.arrivals.set(self.arrivals.get() + 1);
         self.arrivals.get()
+    }
+
+    /// Lets the engine go on, between two polls of the run.
+    pub(super) fn poll_now(&self) {
+        let waker = self.waker.borrow().clone();
+        self.poll(&mut Context::from_waker(waker.as_ref().unwrap_or(Waker::noop())));
     }
 
     /// Lets the engine go on.

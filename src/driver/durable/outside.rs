@@ -51,6 +51,8 @@ impl Journal {
         seat.waiting.borrow_mut().push(id);
         self.outside.borrow_mut().push(waiting.clone());
         self.ask_engine(reply.map(move |reply| Came::Outside(waiting, reply)).boxed_local());
+        // An answer may come before the run is polled again, and its arrival counts when it comes.
+        self.poll_now();
     }
 
     /// It has come. Perhaps nobody waits for it any more.

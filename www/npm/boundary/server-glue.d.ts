@@ -207,10 +207,10 @@ export interface Calls {
   step_stored(handle: number, number: number, record: string): void;
   
   /**
-   * The host asks for the work of a step: the how many-th attempt it is, or 0 if the host does not count. The record is told with a
-   * later `run_poll` of the outermost run, which this wakes.
+   * The host asks for the work of a step, and counts from 1 how often it has done so; `attempt` is 0 if it does not count. The record
+   * is told with a later `run_poll` of the outermost run. `handle` is that run if the caller polls it next; with 0 this wakes it.
    */
-  step_work(number: number, attempt: number): void;
+  step_work(handle: number, number: number, attempt: number): void;
   
   /**
    * The host's stream yielded a piece of text (kind 1), thinking (2) or tool arguments (3).

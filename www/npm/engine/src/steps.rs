@@ -192,10 +192,11 @@ pub fn run_inside(handle: u32, around: u32, slot: u32) {
     }
 }
 
-/// The host asks for the work of a step: the how many-th attempt it is, or 0 if the host does not count. The record is told with a
-/// later `run_poll` of the outermost run, which this wakes.
+/// The host asks for the work of a step, and counts from 1 how often it has done so; `attempt` is 0 if it does not count. The record
+/// is told with a later `run_poll` of the outermost run. `handle` is that run if the caller polls it next; with 0 this wakes it.
 #[wasm_bindgen]
-pub fn step_work(number: u32, attempt: u32) {
+pub fn step_work(handle: u32, number: u32, attempt: u32) {
+    let _guard = run_entry(handle).map(BridgeGuard::of);
     let open = OPEN.with_borrow(|steps| steps.get(&number).cloned());
     let Some(open) = open else { return };
     let work = if attempt > 0 { open.step.work_as(attempt) } else { open.step.work() };
