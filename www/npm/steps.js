@@ -27,6 +27,8 @@ export class DurablePorts {
     this.core = core;
     /** Who waits for the record of a step, by the step's number. @type {Map<number, (record: any) => void>} */
     this.working = new Map();
+    /** The records that hosts have been given and have not given back. @type {Map<number, any>} */
+    this.told = new Map();
     /** @type {Driver | undefined} */
     this.outermost = undefined;
     /** Why the run is to end, until the abort enters it. @type {{ reason: unknown } | undefined} */
@@ -46,6 +48,7 @@ export class DurablePorts {
   /** @param {Driver} run of the outermost agent */
   begin(run) {
     this.outermost = run;
+    this.told.clear();
     this.aborted = undefined;
   }
 
@@ -66,7 +69,10 @@ export class DurablePorts {
     let record;
     const work = (/** @type {{ attempt?: number } | undefined} */ info) => (record ??= this.#work(run, number, info?.attempt ?? 0));
     asks(() => this.host.step?.(name, work, dataOf(run, effect)), (/** @type {any} */ given) => {
-      const text = JSON.stringify(given) ?? "null";
+      // Most hosts give back the very value that they were given.
+      const isTold = this.told.has(number) && given === this.told.get(number);
+      const text = isTold ? "" : JSON.stringify(given) ?? "null";
+      this.told.delete(number);
       if (effect.kind === "begin") this.#begin(run, given?.value);
       const { outermost } = this;
       // A run inside a call may be over by then, and what was stored of it still has its place.
@@ -91,6 +97,7 @@ export class DurablePorts {
   /** @param {Driver} run @param {number} slot @param {number} number @param {any} record */
   #record(run, slot, number, record) {
     run.engineRun.slots.delete(slot);
+    this.told.set(number, record);
     this.working.get(number)?.(record);
     this.working.delete(number);
   }

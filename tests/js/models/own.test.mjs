@@ -182,6 +182,22 @@ for (const [name, streamFn, message, cause] of WRONG) {
   });
 }
 
+test("an answer that is done is not cancelled: its signal is not aborted, and its generator ends", async () => {
+  const told = /** @type {any[]} */ ([]);
+  const model = custom("m", async function* (_, { signal }) {
+    signal.addEventListener("abort", () => told.push("aborted"));
+    try {
+      yield { type: "start" };
+      yield { type: "done", stopReason: "stop" };
+      told.push("read on");
+    } finally {
+      told.push("ended");
+    }
+  });
+  await readRun(new Agent({ model }).prompt("Go"));
+  assert.deepEqual(told, ["ended"]);
+});
+
 test("an error of a stream function may say its kind, and is tried again if it is a passing one", async () => {
   const { slept, host } = clock();
   let n = 0;

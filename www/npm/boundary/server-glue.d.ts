@@ -202,7 +202,8 @@ export interface Calls {
   set_state(handle: number, slot: number, key: string, value: string): void;
   
   /**
-   * The host has stored the record of a step, and gives it back as JSON. The caller polls the outermost run, `handle`, afterwards.
+   * The host has stored the record of a step, and gives it back as JSON; an empty text is the record that was told. The caller polls
+   * the outermost run, `handle`, afterwards.
    */
   step_stored(handle: number, number: number, record: string): void;
   

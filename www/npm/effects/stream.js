@@ -18,8 +18,8 @@ const KINDS = new Map(Object.entries(DELTAS));
 const isIndex = (value) => typeof value === "number" && value >>> 0 === value;
 
 /** @param {Driver} run @param {number} slot @param {StreamEffect} effect @param {Slot} state */
-export function streamAnswer(run, slot, effect, { signal }) {
-  readStream(run, slot, effect, signal).catch(async (error) => run.engineRun.fail(slot, error, await failureOf(run, error)));
+export function streamAnswer(run, slot, effect, state) {
+  readStream(run, slot, effect, state).catch(async (error) => run.engineRun.fail(slot, error, await failureOf(run, error)));
 }
 
 /** What a stream threw: an error of another library tells its status and more. @param {Driver} run @param {unknown} error */
@@ -33,9 +33,10 @@ async function failureOf({ core, engineRun }, error) {
   }
 }
 
-/** @param {Driver} run @param {number} slot @param {StreamEffect} effect @param {AbortSignal} signal */
-async function readStream(run, slot, effect, signal) {
+/** @param {Driver} run @param {number} slot @param {StreamEffect} effect @param {Slot} state */
+async function readStream(run, slot, effect, state) {
   const { engineRun } = run;
+  const { signal } = state;
   const iterator = await iteratorOf(run, effect, signal);
   signal.addEventListener("abort", () => quietly(() => iterator.return?.()), { once: true });
   const halves = new Halves();
@@ -59,7 +60,13 @@ async function readStream(run, slot, effect, signal) {
     const text = eventText(value);
     // Besides what is kept of it, an event has a few words of its own.
     if (text.length > limit + 1_000) throw tooLong(limit);
+    if (type === "done") {
+      // Nobody reads on, and nothing is cancelled: the signal stays as it is.
+      state.complete = true;
+      quietly(() => iterator.return?.());
+    }
     engineRun.streamEvent(slot, text);
+    if (type === "done") return engineRun.streamEnd(slot);
   }
 }
 

@@ -67,6 +67,7 @@ impl Steps for JsSteps {
         let open = Rc::new(OpenStep {
             step,
             work: RefCell::default(),
+            told: RefCell::default(),
             stored: RefCell::default(),
             waker: RefCell::default(),
         });
@@ -132,6 +133,8 @@ struct OpenStep {
     step: Step,
     /// The work, from when the host asks for it until its record is told.
     work: RefCell<Option<LocalBoxFuture<'static, RawJson>>>,
+    /// The record, once it is told.
+    told: RefCell<Option<RawJson>>,
     /// What the host has given back.
     stored: RefCell<Option<Result<RawJson, String>>>,
     waker: RefCell<Option<Waker>>,
@@ -167,9 +170,12 @@ impl Future for Stored {
         let work = self.open.work.take();
         if let Some(mut work) = work {
             match work.as_mut().poll(cx) {
-                Poll::Ready(record) => tell(effect(EffectKind::Record, |object| {
-                    object.field("number", &self.number).field("record", &record);
-                })),
+                Poll::Ready(record) => {
+                    tell(effect(EffectKind::Record, |object| {
+                        object.field("number", &self.number).field("record", &record);
+                    }));
+                    *self.open.told.borrow_mut() = Some(record);
+                }
                 Poll::Pending => *self.open.work.borrow_mut() = Some(work),
             }
         }
@@ -204,13 +210,16 @@ pub fn step_work(handle: u32, number: u32, attempt: u32) {
     open.wake();
 }
 
-/// The host has stored the record of a step, and gives it back as JSON. The caller polls the outermost run, `handle`, afterwards.
+/// The host has stored the record of a step, and gives it back as JSON; an empty text is the record that was told. The caller polls
+/// the outermost run, `handle`, afterwards.
 #[wasm_bindgen]
 pub fn step_stored(handle: u32, number: u32, record: &str) {
     let _guard = run_entry(handle).map(BridgeGuard::of);
     let open = OPEN.with_borrow(|steps| steps.get(&number).cloned());
     let Some(open) = open else { return };
-    *open.stored.borrow_mut() = Some(RawJson::parse(record).map_err(|error| error.to_string()));
+    let told = open.told.borrow().clone().filter(|_| record.is_empty());
+    let stored = told.map_or_else(|| RawJson::parse(record).map_err(|error| error.to_string()), Ok);
+    *open.stored.borrow_mut() = Some(stored);
     open.wake();
 }
 
