@@ -191,16 +191,17 @@ pub mod agent;
 pub mod data;
 pub mod driver;
 mod host;
+mod journal;
 pub mod machine;
 mod rules;
 mod stock;
-pub mod tape;
 pub mod wires;
 mod words;
 
 #[doc(inline)]
 pub use data::json;
 pub use host::{cancel, config, isolate, ports, state, tool};
+pub use journal::tape;
 pub use rules::{
     answer, approval, authority, budget, call_ids, checkpoint, context, overflow, policy, retry, secrets,
     stream, stream_parts,

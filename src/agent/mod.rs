@@ -19,9 +19,9 @@ use crate::driver::{Inbox, JournalOfAgent, OpenQuestions, Published, TrackQuesti
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
+use crate::journal::tape::{Recorder, Recording};
 use crate::machine::AgentCommand;
 use crate::rules::budget::Ledger;
-use crate::tape::{Recorder, Recording};
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::words::question::{Question, QuestionKind};

@@ -36,17 +36,15 @@ use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, TurnOptions};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
+use crate::journal::tape::Recording;
 use crate::machine::{Input, LoopState};
 use crate::rules::answer::Answer;
-use crate::tape::Recording;
 use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use answer::AnswerPump;
 pub(crate) use durable::JournalOfAgent;
-#[cfg(feature = "durable")]
-use durable::Seating;
 pub(crate) use handover::Handover;
 pub use handover::{AgentLoopResult, Published};
 use inbox::AbortWatch;
@@ -121,7 +119,7 @@ pub struct AgentStream {
     spans: spans::Spans,
     /// Where the run takes its steps, if it is durable.
     #[cfg(feature = "durable")]
-    seat: Seating,
+    slot: Option<Rc<crate::journal::steps::RunSlot>>,
 }
 
 /// How a run begins.
@@ -252,7 +250,7 @@ impl AgentStream {
             result: None,
             spans: spans::Spans::default(),
             #[cfg(feature = "durable")]
-            seat: Seating::default(),
+            slot: None,
         }
         .seated()
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::tape::{Beginning as BeginsWith, Recorder, Recording};
+use crate::journal::tape::{Beginning as BeginsWith, Recorder, Recording};
 
 use super::{AgentStream, Beginning};
 

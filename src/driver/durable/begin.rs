@@ -1,4 +1,4 @@
-//! How a run takes its seat, begins, and leaves.
+//! How a run takes its slot, begins, and leaves.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,15 +12,10 @@ use crate::driver::{AgentLoopResult, AgentStream, Beginning, Next};
 use crate::host::config::AgentLoopConfig;
 use crate::host::ports::{AgentRunContext, StepEffect};
 use crate::host::state::SessionState;
+use crate::journal::steps::{Chance, Inside, Journal, Open, Outcome, Place, RunSlot, What, object_of};
 use crate::machine::{AgentCommand, Input, Output, hash_of};
 use crate::words::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::words::event::RunStopReason;
-
-use super::chance::Chance;
-use super::journal::{Journal, object_of};
-use super::open::{Open, What};
-use super::record::Outcome;
-use super::seat::{Inside, Place, Seat};
 
 /// What an agent keeps of its journal between its runs.
 pub(crate) type JournalOfAgent = Rc<RefCell<Option<Rc<Journal>>>>;
@@ -43,10 +38,10 @@ impl AgentStream {
     /// Whether the run only repeats what an earlier process has lived: nothing new has happened yet. Always false for a run
     /// without [`Steps`](crate::ports::Steps).
     pub fn is_replaying(&self) -> bool {
-        self.seat.as_ref().is_some_and(|seat| seat.journal.replaying.get())
+        self.slot.as_ref().is_some_and(|slot| slot.journal.replaying.get())
     }
 
-    /// Takes a seat, if the run is durable.
+    /// Takes a slot, if the run is durable.
     pub(in crate::driver) fn seated(mut self) -> Self {
         let Some(engine) = self.config.ports.steps.clone() else { return self };
         let journal = self.handover.journal.borrow().clone();
@@ -61,78 +56,84 @@ impl AgentStream {
         let prefix =
             if number > 1 { ["r", &crate::data::text::number(number)].concat() } else { String::new() };
         let run_id = self.state.context().run_id.clone();
-        self.seat = Some(Seat::new(&journal, &prefix, Place::Root, self.handover.inbox.clone(), &run_id));
+        self.slot = Some(RunSlot::new(&journal, &prefix, Place::Root, self.mail_check(), &run_id));
         self.config = self.with_steps(self.config.clone());
         self
     }
 
-    /// Takes a seat in the journal of the run around it, which also polls this one.
+    /// Takes a slot in the journal of the run around it, which also polls this one.
     #[must_use]
     pub(crate) fn inside(mut self, inside: Option<&Rc<dyn std::any::Any>>) -> Self {
-        self.take_seat_inside(inside, Place::Inside);
+        self.take_slot_inside(inside, Place::Inside);
         self
     }
 
-    /// Takes a seat in the journal of the run around it: `inside` is what [`ToolContext::durable`](crate::tool::ToolContext::durable)
+    /// Takes a slot in the journal of the run around it: `inside` is what [`ToolContext::durable`](crate::tool::ToolContext::durable)
     /// says. The host polls both runs, and posts to each by itself.
     pub fn enter_journal(&mut self, inside: Option<&Rc<dyn std::any::Any>>) {
-        self.take_seat_inside(inside, Place::Hosted);
+        self.take_slot_inside(inside, Place::Hosted);
     }
 
-    fn take_seat_inside(&mut self, inside: Option<&Rc<dyn std::any::Any>>, place: Place) {
+    fn take_slot_inside(&mut self, inside: Option<&Rc<dyn std::any::Any>>, place: Place) {
         let Some(Inside { journal, call }) = inside.and_then(|inside| inside.downcast_ref()) else { return };
         let run_id = self.state.context().run_id.clone();
-        let seat = Seat::new(journal, call, place, self.handover.inbox.clone(), &run_id);
-        *seat.progress.borrow_mut() = Some(self.round.progress_flag());
-        self.seat = Some(seat);
+        let slot = RunSlot::new(journal, call, place, self.mail_check(), &run_id);
+        *slot.progress.borrow_mut() = Some(self.round.progress_flag());
+        self.slot = Some(slot);
         self.config = self.with_steps(self.config.clone());
+    }
+
+    /// Says whether anything waits in the inbox.
+    fn mail_check(&self) -> Box<dyn Fn() -> bool> {
+        let inbox = self.handover.inbox.clone();
+        Box::new(move || !inbox.is_empty())
     }
 
     /// Nobody will replay the run: it ends as if it were not part of a journal.
     pub fn give_up_journal(&mut self) {
-        if let Some(seat) = &self.seat {
-            seat.journal.is_given_up.set(true);
+        if let Some(slot) = &self.slot {
+            slot.journal.is_given_up.set(true);
         }
     }
 
     /// The time of the journal that the run is part of, in milliseconds.
     pub fn journal_now(&self) -> Option<u64> {
-        self.seat.as_ref().map(|seat| seat.journal.clock.get())
+        self.slot.as_ref().map(|slot| slot.journal.clock.get())
     }
 
     /// A configuration whose chance repeats.
     pub(in crate::driver) fn with_steps(&self, config: Rc<AgentLoopConfig>) -> Rc<AgentLoopConfig> {
-        let Some(seat) = &self.seat else { return config };
+        let Some(slot) = &self.slot else { return config };
         let mut config = config.as_ref().clone();
-        let (numbers, ids) = (seat.chance.clone(), seat.chance.clone());
+        let (numbers, ids) = (slot.chance.clone(), slot.chance.clone());
         config.rules.random = Rc::new(move || numbers.borrow_mut().number());
         config.rules.new_id = Rc::new(move || ids.borrow_mut().id());
-        config.rules.has_approver |= seat.journal.engine.waits();
+        config.rules.has_approver |= slot.journal.engine.waits();
         Rc::new(config)
     }
 
     pub(in crate::driver) fn has_steps(&self) -> bool {
-        self.seat
+        self.slot
             .as_ref()
-            .is_some_and(|seat| !seat.open.borrow().is_empty() || !seat.waiting.borrow().is_empty())
+            .is_some_and(|slot| !slot.open.borrow().is_empty() || !slot.waiting.borrow().is_empty())
     }
 
     /// What the machine sees as the time.
     pub(in crate::driver) fn journal_time(&self) -> Option<u64> {
-        let seat = self.seat.as_ref()?;
-        Some(match seat.streaming.get() {
+        let slot = self.slot.as_ref()?;
+        Some(match slot.streaming.get() {
             // While an answer streams in, the time goes on for its limits alone.
-            Some((clock, began)) => clock + seat.journal.real_time().saturating_sub(began),
-            None => seat.journal.clock.get(),
+            Some((clock, began)) => clock + slot.journal.real_time().saturating_sub(began),
+            None => slot.journal.clock.get(),
         })
     }
 
     /// A run inside a call is ended by the run around it. What it has shown of an answer is in no record, so it is taken back:
     /// replayed, the run ends in the same way.
     pub(in crate::driver) fn takes_back(&mut self) {
-        let Some(seat) = self.seat.as_ref().filter(|seat| !seat.is_root()) else { return };
-        seat.streaming.set(None);
-        if seat.unstored_answer().is_none() {
+        let Some(slot) = self.slot.as_ref().filter(|slot| !slot.is_root()) else { return };
+        slot.streaming.set(None);
+        if slot.unstored_answer().is_none() {
             return;
         }
         let event = self.state.take_back("the answer was cut before it was stored");
@@ -141,41 +142,41 @@ impl AgentStream {
 
     /// The session state for the tool that begins now.
     pub(in crate::driver) fn state_of_call(&self) -> SessionState {
-        let Some(seat) =
-            self.seat.as_ref().filter(|seat| !seat.loose.borrow().contains_key(&seat.executing.get()))
+        let Some(slot) =
+            self.slot.as_ref().filter(|slot| !slot.loose.borrow().contains_key(&slot.executing.get()))
         else {
             return self.state.session().clone();
         };
         let (state, held) = self.state.session().holding();
-        seat.held.borrow_mut().insert(seat.executing.get(), held);
+        slot.held.borrow_mut().insert(slot.executing.get(), held);
         state
     }
 
     /// Where an agent inside the call that begins now takes its steps.
     pub(in crate::driver) fn inside_of_call(&self) -> Option<Rc<dyn std::any::Any>> {
-        let seat = self.seat.as_ref()?;
-        let call = seat.loose.borrow().get(&seat.executing.get()).cloned()?;
-        Some(Rc::new(Inside { journal: seat.journal.clone(), call }))
+        let slot = self.slot.as_ref()?;
+        let call = slot.loose.borrow().get(&slot.executing.get()).cloned()?;
+        Some(Rc::new(Inside { journal: slot.journal.clone(), call }))
     }
 
     // ---- the beginning
 
     /// Whether the run waits until what it begins with is stored.
     pub(in crate::driver) fn awaits_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(seat) = self.seat.clone().filter(|seat| seat.is_root()) else { return false };
-        let journal = seat.journal.clone();
+        let Some(slot) = self.slot.clone().filter(|slot| slot.is_root()) else { return false };
+        let journal = slot.journal.clone();
         if journal.failure.borrow().is_some() {
             self.fail();
             return false;
         }
-        let name = [&seat.prefix, "begin"].concat();
+        let name = [&slot.prefix, "begin"].concat();
         let known = journal.open.borrow().iter().find(|open| open.name == name).cloned();
         let open = known.unwrap_or_else(|| {
             // What was posted before belongs to the beginning.
-            while let Some(command) = seat.inbox.take() {
-                journal.post(&seat, command);
+            while let Some(command) = self.handover.inbox.take() {
+                journal.post(&slot, command);
             }
-            let open = Open::new(name, &seat, What::Begin(self.seen()), None);
+            let open = Open::new(name, &slot, What::Begin(self.seen()), None);
             journal.open(open.clone(), StepEffect::Begin);
             open
         });
@@ -192,11 +193,11 @@ impl AgentStream {
             }
             self.take_seen(&seen);
         }
-        let later = seat.inbox.take_all();
+        let later = self.handover.inbox.take_all();
         for mail in &record.mail {
             let own = journal.posted.borrow_mut().remove(&mail.id);
             match own.map_or_else(|| AgentCommand::from_json(&mail.command), Ok) {
-                Ok(command) => seat.inbox.post(command),
+                Ok(command) => self.handover.inbox.post(command),
                 Err(why) => {
                     journal.cannot_read(&open.name, &why);
                     return self.fail();
@@ -206,7 +207,7 @@ impl AgentStream {
         if let Some(begin) = self.begin.take() {
             self.begin(begin);
         }
-        later.into_iter().for_each(|command| seat.inbox.post(command));
+        later.into_iter().for_each(|command| self.handover.inbox.post(command));
         false
     }
 
@@ -242,8 +243,8 @@ impl AgentStream {
         let own = self.context().clone();
         let id = |key: &str, own: &Rc<str>| seen.text_at(key).map_or(own.clone(), Rc::from);
         let (run_id, session_id) = (id("runId", &own.run_id), id("sessionId", &own.session_id));
-        if let Some(seat) = &self.seat {
-            *seat.chance.borrow_mut() = Chance::new(&[&seat.prefix, &*run_id].concat());
+        if let Some(slot) = &self.slot {
+            *slot.chance.borrow_mut() = Chance::new(&[&slot.prefix, &*run_id].concat());
         }
         self.state.set_context(AgentRunContext { run_id, session_id, ..own });
     }
@@ -252,10 +253,10 @@ impl AgentStream {
 
     /// The run is over. It ends when everything that was open is stored.
     pub(in crate::driver) fn ends(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        let Some(seat) = self.seat.clone().filter(|seat| seat.is_root()) else {
+        let Some(slot) = self.slot.clone().filter(|slot| slot.is_root()) else {
             return Poll::Ready(Next::End);
         };
-        let journal = &seat.journal;
+        let journal = &slot.journal;
         journal.poll(cx);
         if !journal.is_given_up.get()
             && journal.failure.borrow().is_none()
@@ -269,19 +270,19 @@ impl AgentStream {
 
     /// The run leaves its journal, when it is over or gone.
     pub(in crate::driver) fn leaves(&mut self) {
-        let Some(seat) = &self.seat else { return };
-        seat.leave();
-        if seat.is_root() && self.result.is_none() {
+        let Some(slot) = &self.slot else { return };
+        slot.leave();
+        if slot.is_root() && self.result.is_none() {
             // The process ends, or nobody wants the run any more: what is open is not stored.
-            seat.journal.abandon();
+            slot.journal.abandon();
         }
     }
 
     /// The engine could not store a step: the run cannot go on in this process. Returns false.
     pub(super) fn fail(&mut self) -> bool {
-        let Some(seat) = self.seat.clone() else { return false };
+        let Some(slot) = self.slot.clone() else { return false };
         if self.result.is_none() {
-            let text = seat.journal.failure.borrow().clone().unwrap_or_default();
+            let text = slot.journal.failure.borrow().clone().unwrap_or_default();
             let error =
                 ErrorInfo { retryable: false, ..ErrorInfo::new(ErrorKind::Internal, text).in_phase("step") };
             self.result = Some(AgentLoopResult {
@@ -293,15 +294,15 @@ impl AgentStream {
             self.handover.hand_over(&mut self.state);
             (self.handover.ended)();
         }
-        seat.leave();
-        seat.journal.abandon();
+        slot.leave();
+        slot.journal.abandon();
         false
     }
 
     /// Whether the run cannot go on in this process. Then its result says why.
     pub(in crate::driver) fn has_failed(&mut self) -> bool {
         let failed =
-            self.seat.as_ref().is_some_and(|seat| seat.is_root() && seat.journal.failure.borrow().is_some());
+            self.slot.as_ref().is_some_and(|slot| slot.is_root() && slot.journal.failure.borrow().is_some());
         if failed {
             self.fail();
         }

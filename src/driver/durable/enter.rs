@@ -11,39 +11,35 @@ use crate::driver::AgentStream;
 use crate::driver::run::ends_answer;
 use crate::host::ports::{HookCall, StepEffect};
 use crate::host::tool::{Progress, ToolOutcome};
+use crate::journal::steps::{Entry, Open, Outcome, Place, RunSlot, What, object_of};
+use crate::journal::tape::{read_reply, write_reply};
 use crate::machine::{AgentCommand, Effect, EffectId, Input, Output, Reply};
 use crate::rules::stream::AssistantMessageEvent;
-use crate::tape::{read_reply, write_reply};
 use crate::words::error::{ErrorInfo, ErrorKind};
-
-use super::journal::object_of;
-use super::open::{Open, What};
-use super::record::Outcome;
-use super::seat::{Entry, Place, Seat};
 
 impl AgentStream {
     // ---- effects become steps
 
     /// An effect would start now. Returns it if it starts in the ordinary way; otherwise it has become a step.
     pub(in crate::driver) fn open_step(&mut self, id: EffectId, effect: Effect) -> Option<Effect> {
-        let Some(seat) = self.seat.clone() else { return Some(effect) };
-        seat.executing.set(id);
+        let Some(slot) = self.slot.clone() else { return Some(effect) };
+        slot.executing.set(id);
         match &effect {
             Effect::Choose => {
-                seat.loose.borrow_mut().insert(id, String::new());
+                slot.loose.borrow_mut().insert(id, String::new());
                 return Some(effect);
             }
             Effect::Hook(HookCall::BeforeInference { .. } | HookCall::AfterInference { .. })
                 if self.config.ports.hooks.iter().any(|hook| hook.wraps_models()) =>
             {
-                seat.loose.borrow_mut().insert(id, String::new());
+                slot.loose.borrow_mut().insert(id, String::new());
                 return Some(effect);
             }
-            Effect::Sleep { ms } => return self.open_timer(&seat, id, *ms),
+            Effect::Sleep { ms } => return self.open_timer(&slot, id, *ms),
             Effect::Approve(request) if self.config.ports.approver.is_none() => {
-                let name = seat.names.borrow_mut().name(&self.state, id, &effect);
-                let decision = seat.journal.engine.wait(&name, request);
-                seat.journal.wait_for(&seat, id, name, 0, decision.map(Reply::Approved).boxed_local());
+                let name = slot.names.borrow_mut().name(&self.state, id, &effect);
+                let decision = slot.journal.engine.wait(&name, request);
+                slot.journal.wait_for(&slot, id, name, 0, decision.map(Reply::Approved).boxed_local());
                 return None;
             }
             Effect::Execute { tool, call_id, .. } => {
@@ -51,26 +47,26 @@ impl AgentStream {
                 let (is_agent, is_idempotent) =
                     spec.map_or((false, true), |spec| (spec.is_sub_agent, spec.idempotent));
                 if is_agent {
-                    let name = seat.names.borrow_mut().name(&self.state, id, &effect);
-                    seat.loose.borrow_mut().insert(id, name);
-                    self.begin_timer(&seat, id);
+                    let name = slot.names.borrow_mut().name(&self.state, id, &effect);
+                    slot.loose.borrow_mut().insert(id, name);
+                    self.begin_timer(&slot, id);
                     return Some(effect);
                 }
                 if !is_idempotent {
-                    let name = seat.names.borrow_mut().start(&self.state, call_id);
-                    self.open(&seat, id, name, What::Start(id), StepEffect::Start, effect);
+                    let name = slot.names.borrow_mut().start(&self.state, call_id);
+                    self.open(&slot, id, name, What::Start(id), StepEffect::Start, effect);
                     return None;
                 }
             }
             _ => {}
         }
-        self.open_effect(&seat, id, effect, None);
+        self.open_effect(&slot, id, effect, None);
         None
     }
 
     /// Opens the step of an effect. A tool that must not begin twice comes with its marker.
-    fn open_effect(&mut self, seat: &Rc<Seat>, id: EffectId, effect: Effect, marker: Option<String>) {
-        let name = seat.names.borrow_mut().name(&self.state, id, &effect);
+    fn open_effect(&mut self, slot: &Rc<RunSlot>, id: EffectId, effect: Effect, marker: Option<String>) {
+        let name = slot.names.borrow_mut().name(&self.state, id, &effect);
         let (what, data) = match &effect {
             Effect::Infer { request, .. } => {
                 (What::Model(id), StepEffect::Model { request: request.clone() })
@@ -83,45 +79,45 @@ impl AgentStream {
             }
             effect => (What::Effect(id, ended_reply(effect)), StepEffect::Host),
         };
-        let open = Open::new(name, seat, what, Some(effect));
+        let open = Open::new(name, slot, what, Some(effect));
         *open.marker.borrow_mut() = marker;
-        self.open_as_step(seat, id, open, data);
+        self.open_as_step(slot, id, open, data);
     }
 
     fn open(
         &mut self,
-        seat: &Rc<Seat>,
+        slot: &Rc<RunSlot>,
         id: EffectId,
         name: String,
         what: What,
         data: StepEffect,
         effect: Effect,
     ) {
-        let open = Open::new(name, seat, what, Some(effect));
-        self.open_as_step(seat, id, open, data);
+        let open = Open::new(name, slot, what, Some(effect));
+        self.open_as_step(slot, id, open, data);
     }
 
-    fn open_as_step(&mut self, seat: &Rc<Seat>, id: EffectId, open: Rc<Open>, data: StepEffect) {
-        seat.open.borrow_mut().insert(id, open.clone());
-        seat.journal.open(open, data);
-        self.begin_works(seat);
+    fn open_as_step(&mut self, slot: &Rc<RunSlot>, id: EffectId, open: Rc<Open>, data: StepEffect) {
+        slot.open.borrow_mut().insert(id, open.clone());
+        slot.journal.open(open, data);
+        self.begin_works(slot);
     }
 
     /// Begins what the engine has asked for, in the ordinary way.
-    fn begin_works(&mut self, seat: &Rc<Seat>) {
+    fn begin_works(&mut self, slot: &Rc<RunSlot>) {
         loop {
-            let next = seat.to_begin.borrow_mut().pop_front();
+            let next = slot.to_begin.borrow_mut().pop_front();
             let Some((id, effect)) = next else { return };
-            let is_wanted = seat.open.borrow().get(&id).is_some_and(|open| open.is_undecided());
+            let is_wanted = slot.open.borrow().get(&id).is_some_and(|open| open.is_undecided());
             if !is_wanted {
                 continue;
             }
             if let Effect::Infer { .. } = effect {
-                seat.streaming.set(Some((seat.journal.clock.get(), seat.journal.real_time())));
+                slot.streaming.set(Some((slot.journal.clock.get(), slot.journal.real_time())));
             }
-            seat.executing.set(id);
+            slot.executing.set(id);
             self.carry_out(id, effect);
-            self.begin_timer(seat, id);
+            self.begin_timer(slot, id);
         }
     }
 
@@ -129,16 +125,16 @@ impl AgentStream {
 
     /// A piece of an answer, or progress: it passes, unless it ends the answer.
     pub(in crate::driver) fn record_piece(&mut self, id: EffectId, mut reply: Reply) -> Option<Reply> {
-        let Some(seat) = self.seat.clone() else { return Some(reply) };
+        let Some(slot) = self.slot.clone() else { return Some(reply) };
         if let Reply::Progress(Progress::Ask(asking)) = &mut reply
             && asking.ask.id.is_none()
         {
             // It is asked in this process alone, so no id that repeats is spent on it.
-            seat.asks.set(seat.asks.get() + 1);
-            let number = crate::data::text::number(seat.asks.get());
-            asking.ask.id = Some([&seat.journal.life, "/", &seat.prefix, &number].concat());
+            slot.asks.set(slot.asks.get() + 1);
+            let number = crate::data::text::number(slot.asks.get());
+            asking.ask.id = Some([&slot.journal.life, "/", &slot.prefix, &number].concat());
         }
-        let is_model = seat.open.borrow().get(&id).is_some_and(|open| matches!(open.what, What::Model(_)));
+        let is_model = slot.open.borrow().get(&id).is_some_and(|open| matches!(open.what, What::Model(_)));
         if !is_model || !ends_answer(&reply) {
             return Some(reply);
         }
@@ -147,24 +143,24 @@ impl AgentStream {
             events.push(end);
         }
         self.round.remove(id);
-        seat.streaming.set(None);
-        let open = seat.open.borrow().get(&id).cloned();
+        slot.streaming.set(None);
+        let open = slot.open.borrow().get(&id).cloned();
         open.iter().for_each(|open| open.end(Outcome::Value(value_of_events(&events))));
         None
     }
 
     /// The last reply of an effect: it is what the work of a step has ended with.
     pub(in crate::driver) fn record_outcome(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
-        let Some(seat) = self.seat.clone() else { return Some(reply) };
-        if seat.loose.borrow_mut().remove(&id).is_some() {
+        let Some(slot) = self.slot.clone() else { return Some(reply) };
+        if slot.loose.borrow_mut().remove(&id).is_some() {
             return Some(reply);
         }
-        if matches!(reply, Reply::Slept) && self.is_limit(&seat, id) {
+        if matches!(reply, Reply::Slept) && self.is_limit(&slot, id) {
             return None;
         }
-        let open = seat.open.borrow().get(&id).cloned();
+        let open = slot.open.borrow().get(&id).cloned();
         let Some(open) = open else { return Some(reply) };
-        let held = seat.held.borrow_mut().remove(&id).map(|held| held.take()).unwrap_or_default();
+        let held = slot.held.borrow_mut().remove(&id).map(|held| held.take()).unwrap_or_default();
         open.end(Outcome::Value(object_of(|object| {
             write_reply(self.state.messages(), self.state.chosen_messages(), &reply, object.key("reply"));
             if !held.is_empty() {
@@ -185,21 +181,21 @@ impl AgentStream {
 
     /// An effect is not wanted any more.
     pub(in crate::driver) fn gives_up(&mut self, id: EffectId) {
-        let Some(seat) = self.seat.clone() else { return };
-        let open = seat.open.borrow_mut().remove(&id);
+        let Some(slot) = self.slot.clone() else { return };
+        let open = slot.open.borrow_mut().remove(&id);
         if let Some(open) = open {
             if matches!(open.what, What::Model(_)) {
-                seat.streaming.set(None);
+                slot.streaming.set(None);
             }
             open.drop_work();
         }
-        seat.loose.borrow_mut().remove(&id);
-        seat.pieces.borrow_mut().retain(|(of, _)| *of != id);
-        seat.held.borrow_mut().remove(&id);
-        seat.timers.borrow_mut().remove(&id);
-        self.give_up_timer(&seat, id);
-        if seat.waiting.borrow().contains(&id) {
-            seat.journal.stop_waiting(&seat, id);
+        slot.loose.borrow_mut().remove(&id);
+        slot.pieces.borrow_mut().retain(|(of, _)| *of != id);
+        slot.held.borrow_mut().remove(&id);
+        slot.timers.borrow_mut().remove(&id);
+        self.give_up_timer(&slot, id);
+        if slot.waiting.borrow().contains(&id) {
+            slot.journal.stop_waiting(&slot, id);
         }
     }
 
@@ -207,55 +203,55 @@ impl AgentStream {
 
     /// Does what the journal wants of the run. Returns whether there was anything.
     pub(in crate::driver) fn deliver_next(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(seat) = self.seat.clone() else { return false };
-        seat.quiet.set(false);
-        *seat.waker.borrow_mut() = Some(cx.waker().clone());
-        if seat.is_root() {
-            seat.journal.poll(cx);
+        let Some(slot) = self.slot.clone() else { return false };
+        slot.quiet.set(false);
+        *slot.waker.borrow_mut() = Some(cx.waker().clone());
+        if slot.is_root() {
+            slot.journal.poll(cx);
         }
-        if !seat.to_begin.borrow().is_empty() {
-            self.begin_works(&seat);
+        if !slot.to_begin.borrow().is_empty() {
+            self.begin_works(&slot);
             return true;
         }
-        if seat.cut.take() {
-            self.cut_answer(&seat);
+        if slot.cut.take() {
+            self.cut_answer(&slot);
             return true;
         }
         // One piece at a time: the listeners hear of it before the next one enters.
-        let piece = seat.pieces.borrow_mut().pop_front();
+        let piece = slot.pieces.borrow_mut().pop_front();
         if let Some((id, piece)) = piece {
-            self.at_journal_time(&seat, |run| run.enter_piece(id, piece));
+            self.at_journal_time(&slot, |run| run.enter_piece(id, piece));
             return true;
         }
-        let entry = seat.entry.take();
+        let entry = slot.entry.take();
         let Some(entry) = entry else { return false };
         self.handle_progress();
-        self.at_journal_time(&seat, |run| run.enter(&seat, entry));
+        self.at_journal_time(&slot, |run| run.enter(&slot, entry));
         true
     }
 
     /// Nothing is left to do in this run until something enters.
     pub(in crate::driver) fn when_idle(&mut self, cx: &mut Context<'_>) -> Option<Poll<bool>> {
-        let seat = self.seat.clone()?;
-        if seat.place == Place::Hosted {
+        let slot = self.slot.clone()?;
+        if slot.place == Place::Hosted {
             self.handle_progress();
             if !self.outputs.is_empty() {
                 return Some(Poll::Ready(true));
             }
         }
-        if !seat.quiet.replace(true) {
-            seat.wake_host();
+        if !slot.quiet.replace(true) {
+            slot.wake_host();
         }
-        if seat.is_root() {
-            if seat.journal.pump(cx) {
+        if slot.is_root() {
+            if slot.journal.pump(cx) {
                 return Some(Poll::Ready(true));
             }
-            let journal = &seat.journal;
-            let is_idle = !journal.seats().iter().any(|seat| seat.is_busy());
+            let journal = &slot.journal;
+            let is_idle = !journal.slots().iter().any(|slot| slot.is_busy());
             let waits_for_mail = !journal.is_waiting() || journal.needs_a_step();
             if is_idle && journal.open.borrow().is_empty() && waits_for_mail && !self.state.is_ended() {
                 journal.ride();
-                self.wait_for_mail(&seat);
+                self.wait_for_mail(&slot);
                 return Some(Poll::Ready(true));
             }
         }
@@ -266,35 +262,35 @@ impl AgentStream {
     }
 
     /// What enters does so at the time of the journal, also while an answer streams in.
-    fn at_journal_time(&mut self, seat: &Seat, work: impl FnOnce(&mut Self)) {
-        let streaming = seat.streaming.take();
+    fn at_journal_time(&mut self, slot: &RunSlot, work: impl FnOnce(&mut Self)) {
+        let streaming = slot.streaming.take();
         work(self);
-        seat.streaming.set(streaming);
+        slot.streaming.set(streaming);
     }
 
-    fn enter(&mut self, seat: &Rc<Seat>, entry: Entry) {
+    fn enter(&mut self, slot: &Rc<RunSlot>, entry: Entry) {
         match entry {
-            Entry::Pieces(open) => take_pieces(seat, &open),
-            Entry::Mail(commands) => self.enter_mail(seat, commands),
-            Entry::Record(open) => self.enter_record(seat, &open),
+            Entry::Pieces(open) => take_pieces(slot, &open),
+            Entry::Mail(commands) => self.enter_mail(slot, commands),
+            Entry::Record(open) => self.enter_record(slot, &open),
             Entry::Limit => {
-                if let Some((timer, _)) = seat.total.take() {
+                if let Some((timer, _)) = slot.total.take() {
                     self.round.remove(timer);
-                    self.void_answer(seat);
+                    self.void_answer(slot);
                     self.step(Input::Reply(timer, Reply::Slept));
                 }
             }
             Entry::CallLimit(call) => {
-                let effect = seat.loose.borrow().iter().find(|(_, name)| *name == call).map(|(id, _)| *id);
+                let effect = slot.loose.borrow().iter().find(|(_, name)| *name == call).map(|(id, _)| *id);
                 let timer =
-                    effect.and_then(|effect| seat.timers.borrow().get(&effect).map(|(timer, ..)| *timer));
+                    effect.and_then(|effect| slot.timers.borrow().get(&effect).map(|(timer, ..)| *timer));
                 if let Some(timer) = timer {
                     self.round.remove(timer);
                     self.step(Input::Reply(timer, Reply::Slept));
                 }
             }
             Entry::Outside { id, reply, .. } => {
-                if has_waited(seat, id) {
+                if has_waited(slot, id) {
                     self.step(Input::Reply(id, reply));
                 }
             }
@@ -315,13 +311,13 @@ impl AgentStream {
 
     /// An answer is about to be cut. What has arrived of it counts if its own record brings the cut along, for that has it too;
     /// behind another record, nobody will know it when the run is replayed.
-    fn void_answer(&mut self, seat: &Seat) {
-        if let Some(id) = seat.unstored_answer() {
+    fn void_answer(&mut self, slot: &RunSlot) {
+        if let Some(id) = slot.unstored_answer() {
             self.step(Input::Reply(id, Reply::Stream(AssistantMessageEvent::Start)));
         }
     }
 
-    fn enter_mail(&mut self, seat: &Seat, commands: Vec<AgentCommand>) {
+    fn enter_mail(&mut self, slot: &RunSlot, commands: Vec<AgentCommand>) {
         let mut commands = commands.into_iter().peekable();
         while let Some(command) = commands.next() {
             if self.state.is_ended() {
@@ -331,7 +327,7 @@ impl AgentStream {
             }
             match command {
                 AgentCommand::Cancel(reason) => {
-                    self.void_answer(seat);
+                    self.void_answer(slot);
                     self.enter_abort(&reason);
                 }
                 AgentCommand::Steer(letter) => {
@@ -349,22 +345,22 @@ impl AgentStream {
         }
     }
 
-    fn enter_record(&mut self, seat: &Rc<Seat>, open: &Rc<Open>) {
+    fn enter_record(&mut self, slot: &Rc<RunSlot>, open: &Rc<Open>) {
         let record = open.record.borrow().clone();
         let Some(record) = record else { return };
         let Some(id) = open.what.effect() else { return };
-        let is_open = seat.open.borrow().get(&id).is_some_and(|known| Rc::ptr_eq(known, open));
+        let is_open = slot.open.borrow().get(&id).is_some_and(|known| Rc::ptr_eq(known, open));
         // What was to enter before has ended it.
         if !is_open {
             return;
         }
-        seat.open.borrow_mut().remove(&id);
+        slot.open.borrow_mut().remove(&id);
         self.round.remove(id);
         match (&open.what, &record.outcome) {
             (What::Start(_), Outcome::Value(life)) => {
                 let life = life.to_value().as_str().unwrap_or_default().to_owned();
                 if let Some(effect) = open.effect.take() {
-                    self.open_effect(seat, id, effect, Some(life));
+                    self.open_effect(slot, id, effect, Some(life));
                 }
             }
             (What::Model(_), _) => match events_of(open) {
@@ -372,7 +368,7 @@ impl AgentStream {
                     let end = events.pop().map(Reply::Stream).filter(ends_answer);
                     self.step(Input::Reply(id, end.unwrap_or(Reply::StreamEnded)));
                 }
-                Err(why) => seat.journal.cannot_read(&open.name, &why),
+                Err(why) => slot.journal.cannot_read(&open.name, &why),
             },
             (What::Tool(..), Outcome::Late) => match self.state.timer_of(id) {
                 Some(timer) => self.step(Input::Reply(timer, Reply::Slept)),
@@ -389,8 +385,8 @@ impl AgentStream {
                 let reply = Value::parse(reply).unwrap_or_default();
                 self.enter_reply(id, open, &reply);
             }
-            (_, Outcome::Error(why)) => seat.journal.cannot_read(&open.name, why),
-            _ => seat.journal.cannot_read(&open.name, "it has no value"),
+            (_, Outcome::Error(why)) => slot.journal.cannot_read(&open.name, why),
+            _ => slot.journal.cannot_read(&open.name, "it has no value"),
         }
     }
 
@@ -411,8 +407,8 @@ impl AgentStream {
             Some(value) => self.state.session().set(key, value.clone()),
             None => self.state.session().delete(key),
         }
-        if let Some(seat) = &self.seat {
-            seat.journal.engine.state_entered(key, value);
+        if let Some(slot) = &self.slot {
+            slot.journal.engine.state_entered(key, value);
         }
     }
 
@@ -420,8 +416,8 @@ impl AgentStream {
         match read_reply(self.state.messages(), self.state.chosen_messages(), reply) {
             Ok(reply) => self.step(Input::Reply(id, reply)),
             Err(why) => {
-                if let Some(seat) = &self.seat {
-                    seat.journal.cannot_read(&open.name, &why);
+                if let Some(slot) = &self.slot {
+                    slot.journal.cannot_read(&open.name, &why);
                 }
             }
         }
@@ -429,22 +425,22 @@ impl AgentStream {
 }
 
 /// What is stored of an answer is to enter, but for its end.
-fn take_pieces(seat: &Seat, open: &Open) {
+fn take_pieces(slot: &RunSlot, open: &Open) {
     let Some(id) = open.what.effect() else { return };
     match events_of(open) {
         Ok(mut events) => {
             events.retain(|event| {
                 !matches!(event, AssistantMessageEvent::Done { .. } | AssistantMessageEvent::Error(_))
             });
-            seat.pieces.borrow_mut().extend(events.into_iter().map(|event| (id, event)));
+            slot.pieces.borrow_mut().extend(events.into_iter().map(|event| (id, event)));
         }
-        Err(why) => seat.journal.cannot_read(&open.name, &why),
+        Err(why) => slot.journal.cannot_read(&open.name, &why),
     }
 }
 
 /// Whether the run still waits for what the engine does by itself. It does not wait any more.
-fn has_waited(seat: &Seat, id: EffectId) -> bool {
-    let mut waiting = seat.waiting.borrow_mut();
+fn has_waited(slot: &RunSlot, id: EffectId) -> bool {
+    let mut waiting = slot.waiting.borrow_mut();
     let before = waiting.len();
     waiting.retain(|known| *known != id);
     waiting.len() < before

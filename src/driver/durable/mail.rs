@@ -3,107 +3,43 @@
 
 use std::rc::Rc;
 
-use crate::data::json::{ToJson, Value};
-use crate::data::text;
 use crate::driver::AgentStream;
 use crate::host::config::{InFlight, SteeringTime};
 use crate::host::ports::StepEffect;
+use crate::journal::steps::{Open, Outcome, Place, RunSlot, What};
 use crate::machine::{AgentCommand, EffectId};
 use crate::rules::stream::AssistantMessageEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::question::QuestionKind;
 
 use super::enter::value_of_events;
-use super::journal::{Journal, object_of};
-use super::open::{Open, What};
-use super::record::{Mail, Outcome};
-use super::seat::{Place, Seat};
-
-/// Whether a step is one of a run inside a call.
-fn is_inside(step: &str, call: &str) -> bool {
-    step.strip_prefix(call).is_some_and(|rest| rest.starts_with('/'))
-}
-
-impl Journal {
-    pub(super) fn has_mail(&self) -> bool {
-        !self.mail.borrow().is_empty()
-    }
-
-    /// A command has reached a run.
-    pub(super) fn post(&self, seat: &Seat, command: AgentCommand) {
-        let json = Value::parse(&command.to_json()).unwrap_or_default();
-        let id = self.post_json(seat, json);
-        self.posted.borrow_mut().insert(id, command);
-    }
-
-    /// Whether mail that is in no record yet will end the run that a step belongs to.
-    pub(super) fn is_ending(&self, name: &str) -> bool {
-        self.mail.borrow().iter().any(|mail| match mail.command.text_at("kind") {
-            Some("cancel") => true,
-            Some("limit") => match mail.command.text_at("name") {
-                Some(call) => is_inside(name, call),
-                None => name.starts_with(&mail.run),
-            },
-            _ => false,
-        })
-    }
-
-    pub(super) fn post_json(&self, seat: &Seat, command: Value) -> String {
-        self.mails.set(self.mails.get() + 1);
-        let id = [&self.life, ":", &text::number(self.mails.get())].concat();
-        self.mail.borrow_mut().push(Mail { id: id.clone(), run: seat.prefix.clone(), command });
-        let waiting = self.open.borrow().iter().find(|open| matches!(open.what, What::Mail)).cloned();
-        if let Some(open) = waiting.filter(|open| open.begun.get()) {
-            open.end(Outcome::Value(crate::data::json::RawJson::null()));
-        }
-        id
-    }
-
-    /// The time of a run is over, or that of a call with an agent inside, which has this name.
-    pub(super) fn post_limit(&self, seat: &Seat, call: Option<&str>) {
-        let limit = object_of(|object| {
-            object.field("kind", "limit");
-            if let Some(call) = call {
-                object.field("name", call);
-            }
-        });
-        self.post_json(seat, limit.to_value());
-    }
-
-    /// The runs inside a run, or inside a call of it: what comes before the names of their steps.
-    pub(super) fn inside(&self, prefix: &str, except: &Seat) -> Vec<Rc<Seat>> {
-        let is_inside =
-            |other: &Rc<Seat>| other.prefix.starts_with(prefix) && !std::ptr::eq(&raw const **other, except);
-        self.seats().into_iter().filter(is_inside).collect()
-    }
-}
 
 impl AgentStream {
     /// Takes what has reached the run from outside, for the journal. `None` if the run takes its commands itself.
     pub(in crate::driver) fn diverts(&mut self) -> Option<bool> {
-        let takes_mail = |seat: &Rc<Seat>| seat.place != Place::Inside && !seat.journal.is_given_up.get();
-        let seat = self.seat.clone().filter(|seat| takes_mail(seat) && self.begin.is_none())?;
-        if !seat.is_root() && self.abort.is_waiting() {
+        let takes_mail = |slot: &Rc<RunSlot>| slot.place != Place::Inside && !slot.journal.is_given_up.get();
+        let slot = self.slot.clone().filter(|slot| takes_mail(slot) && self.begin.is_none())?;
+        if !slot.is_root() && self.abort.is_waiting() {
             // The run around it ends it, and does so again when it is replayed.
             self.takes_back();
             return None;
         }
-        if self.state.is_ended() || seat.entry.borrow().is_some() {
+        if self.state.is_ended() || slot.entry.borrow().is_some() {
             return Some(false);
         }
         let mut has_handled = false;
         if let Some(reason) = self.abort.take() {
             for command in self.handover.inbox.take_decisions_before_abort() {
-                seat.journal.post(&seat, command);
+                slot.journal.post(&slot, command);
             }
-            let journal = &seat.journal;
+            let journal = &slot.journal;
             if journal.is_waiting() && journal.open.borrow().is_empty() && journal.queue.borrow().is_empty() {
                 // Nothing is stored that could carry it until the engine has a decision.
                 self.enter_abort(&reason);
                 has_handled = true;
             } else {
-                seat.journal.post(&seat, AgentCommand::Cancel(reason));
-                self.force_all(&seat);
+                slot.journal.post(&slot, AgentCommand::Cancel(reason));
+                self.force_all(&slot);
             }
         }
         while !self.state.is_ended()
@@ -116,11 +52,11 @@ impl AgentStream {
             }
             let ends_tools = self.ends_tools(&command);
             let is_cancel = matches!(command, AgentCommand::Cancel(_));
-            seat.journal.post(&seat, command);
+            slot.journal.post(&slot, command);
             if is_cancel {
-                self.force_all(&seat);
+                self.force_all(&slot);
             } else if ends_tools {
-                self.force_tool(&seat);
+                self.force_tool(&slot);
             }
         }
         Some(has_handled)
@@ -145,13 +81,13 @@ impl AgentStream {
     }
 
     /// Ends a tool, so that the mail that would end it has a record to ride in, and the answers of the agents inside.
-    fn force_tool(&mut self, seat: &Rc<Seat>) {
+    fn force_tool(&mut self, slot: &Rc<RunSlot>) {
         let is_tool = |open: &Rc<Open>| matches!(open.what, What::Tool(..)) && open.is_undecided();
-        let first = |seat: &Seat| {
-            seat.open.borrow().iter().find(|(_, open)| is_tool(open)).map(|(id, open)| (*id, open.clone()))
+        let first = |slot: &RunSlot| {
+            slot.open.borrow().iter().find(|(_, open)| is_tool(open)).map(|(id, open)| (*id, open.clone()))
         };
-        let inside = seat.journal.inside(&seat.prefix, seat);
-        if let Some((id, open)) = first(seat) {
+        let inside = slot.journal.inside(&slot.prefix, slot);
+        if let Some((id, open)) = first(slot) {
             self.force(id, &open);
         } else if let Some((_, open)) = inside.iter().find_map(|other| first(other)) {
             open.end(Outcome::Cancelled);
@@ -160,31 +96,31 @@ impl AgentStream {
     }
 
     /// The answer in progress ends, with what has arrived of it.
-    pub(super) fn cut_answer(&mut self, seat: &Seat) {
+    pub(super) fn cut_answer(&mut self, slot: &RunSlot) {
         let is_cut = |open: &Rc<Open>| open.is_answer() && open.begun.get() && open.is_undecided();
-        let id = seat.open.borrow().iter().find(|(_, open)| is_cut(open)).map(|(id, _)| *id);
+        let id = slot.open.borrow().iter().find(|(_, open)| is_cut(open)).map(|(id, _)| *id);
         if let Some(id) = id {
             self.end_answer(id, ErrorInfo::new(ErrorKind::Aborted, "not wanted any more"));
         }
     }
 
     /// Ends every step, of the runs inside calls too.
-    fn force_all(&mut self, seat: &Rc<Seat>) {
-        for other in seat.journal.seats() {
-            if !Rc::ptr_eq(&other, seat) {
+    fn force_all(&mut self, slot: &Rc<RunSlot>) {
+        for other in slot.journal.slots() {
+            if !Rc::ptr_eq(&other, slot) {
                 other.end_steps();
             }
         }
-        let waiting = seat.journal.open.borrow().iter().find(|open| matches!(open.what, What::Mail)).cloned();
+        let waiting = slot.journal.open.borrow().iter().find(|open| matches!(open.what, What::Mail)).cloned();
         if let Some(open) = waiting {
             open.end(Outcome::Value(crate::data::json::RawJson::null()));
         }
-        self.force_own(seat);
+        self.force_own(slot);
     }
 
     /// Ends every step of this run.
-    pub(super) fn force_own(&mut self, seat: &Rc<Seat>) {
-        let open: Vec<_> = seat.open.borrow().iter().map(|(id, open)| (*id, open.clone())).collect();
+    pub(super) fn force_own(&mut self, slot: &Rc<RunSlot>) {
+        let open: Vec<_> = slot.open.borrow().iter().map(|(id, open)| (*id, open.clone())).collect();
         for (id, open) in open {
             if open.is_undecided() {
                 self.force(id, &open);
@@ -204,28 +140,28 @@ impl AgentStream {
 
     /// Ends the answer of a model here, with an error.
     pub(super) fn end_answer(&mut self, id: EffectId, error: ErrorInfo) {
-        let Some(seat) = self.seat.clone() else { return };
+        let Some(slot) = self.slot.clone() else { return };
         let mut events = self.state.arrived_of(id);
         events.push(AssistantMessageEvent::Error(error));
         self.round.remove(id);
-        seat.streaming.set(None);
-        let open = seat.open.borrow().get(&id).cloned();
+        slot.streaming.set(None);
+        let open = slot.open.borrow().get(&id).cloned();
         if let Some(open) = open {
             open.end(Outcome::Value(value_of_events(&events)));
         }
     }
 
     /// The run waits for nobody but its host: that is a step too.
-    pub(super) fn wait_for_mail(&mut self, seat: &Rc<Seat>) {
-        let name = seat.names.borrow_mut().mail(&self.state);
-        let open = Open::new(name, seat, What::Mail, None);
-        seat.journal.open(open, StepEffect::Mail);
+    pub(super) fn wait_for_mail(&mut self, slot: &Rc<RunSlot>) {
+        let name = slot.names.borrow_mut().mail(&self.state);
+        let open = Open::new(name, slot, What::Mail, None);
+        slot.journal.open(open, StepEffect::Mail);
     }
 
     /// Stops the run.
     pub(super) fn enter_abort(&mut self, reason: &Rc<str>) {
-        if let Some(seat) = &self.seat {
-            seat.journal.engine.abort_entered(reason);
+        if let Some(slot) = &self.slot {
+            slot.journal.engine.abort_entered(reason);
         }
         self.close_children(reason);
         self.handle_progress();

@@ -7,7 +7,7 @@
 //! pass as they come, and nothing is done for a piece.
 //!
 //! The [`Journal`] has the steps, the clock, the order and the mail of a run and of those inside its calls. Each of them has a
-//! [`Seat`]. When nothing in any of them can go on, the outermost run asks the journal what enters next (`when_idle`). The machine
+//! [`RunSlot`]. When nothing in any of them can go on, the outermost run asks the journal what enters next (`when_idle`). The machine
 //! sees the time of the last record and no other clock.
 
 #[cfg(not(feature = "durable"))]
@@ -15,23 +15,9 @@ mod absent;
 #[cfg(feature = "durable")]
 mod begin;
 #[cfg(feature = "durable")]
-mod chance;
-#[cfg(feature = "durable")]
 mod enter;
 #[cfg(feature = "durable")]
-mod journal;
-#[cfg(feature = "durable")]
 mod mail;
-#[cfg(feature = "durable")]
-mod open;
-#[cfg(feature = "durable")]
-mod order;
-#[cfg(feature = "durable")]
-mod outside;
-#[cfg(feature = "durable")]
-mod record;
-#[cfg(feature = "durable")]
-mod seat;
 #[cfg(feature = "durable")]
 mod timers;
 
@@ -39,5 +25,3 @@ mod timers;
 pub(crate) use absent::JournalOfAgent;
 #[cfg(feature = "durable")]
 pub(crate) use begin::JournalOfAgent;
-#[cfg(feature = "durable")]
-pub(crate) use seat::Seating;

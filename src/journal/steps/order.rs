@@ -10,27 +10,27 @@ use crate::machine::AgentCommand;
 use super::journal::Journal;
 use super::open::{Open, What};
 use super::record::Mail;
-use super::seat::{Entry, Place, Seat};
+use super::slot::{Entry, Place, RunSlot};
 
 impl Journal {
     /// Lets the engine go on, and gives a run what enters next, if that is certain. Returns whether any run has something to do.
-    pub(super) fn pump(&self, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn pump(&self, cx: &mut Context<'_>) -> bool {
         self.poll(cx);
         if self.failure.borrow().is_some() {
             return true;
         }
-        let seats = self.seats();
+        let slots = self.slots();
         let (mut acts, mut acts_later) = (false, false);
-        for seat in seats.iter().filter(|seat| seat.has_to_act()) {
-            seat.wake();
+        for slot in slots.iter().filter(|slot| slot.has_to_act()) {
+            slot.wake();
             // One that the host polls acts when the host has heard of it.
-            acts |= seat.place != Place::Hosted;
+            acts |= slot.place != Place::Hosted;
             acts_later = true;
         }
         if acts_later {
             return acts;
         }
-        if seats.iter().any(|seat| seat.is_busy()) {
+        if slots.iter().any(|slot| slot.is_busy()) {
             return false;
         }
         loop {
@@ -46,8 +46,8 @@ impl Journal {
     /// Gives a run what is next in the queue.
     fn give_next(&self) -> bool {
         loop {
-            let Some((seat, entry)) = self.queue.borrow_mut().pop_front() else { return false };
-            let Some(seat) = seat.upgrade() else { continue };
+            let Some((slot, entry)) = self.queue.borrow_mut().pop_front() else { return false };
+            let Some(slot) = slot.upgrade() else { continue };
             if let Entry::Outside { at, .. } = &entry {
                 self.clock.set(self.clock.get().max(*at));
             }
@@ -55,7 +55,7 @@ impl Journal {
                 let at = open.record.borrow().as_ref().map_or(0, |record| record.at);
                 self.clock.set(self.clock.get().max(at));
                 if let Some(late) = self.overdue() {
-                    self.queue.borrow_mut().push_front((Rc::downgrade(&seat), entry));
+                    self.queue.borrow_mut().push_front((Rc::downgrade(&slot), entry));
                     late.give(Entry::Limit);
                     return true;
                 }
@@ -63,15 +63,16 @@ impl Journal {
                     continue;
                 }
             }
-            seat.give(entry);
+            slot.give(entry);
             return true;
         }
     }
 
     /// A run whose time is over by the clock of the journal.
-    fn overdue(&self) -> Option<Rc<Seat>> {
-        let is_over = |seat: &Rc<Seat>| seat.total.get().is_some_and(|(_, until)| until <= self.clock.get());
-        self.seats().into_iter().find(is_over)
+    fn overdue(&self) -> Option<Rc<RunSlot>> {
+        let is_over =
+            |slot: &Rc<RunSlot>| slot.total.get().is_some_and(|(_, until)| until <= self.clock.get());
+        self.slots().into_iter().find(is_over)
     }
 
     /// Puts what enters next into the queue. Returns whether there is anything.
@@ -90,7 +91,7 @@ impl Journal {
         for mail in &record.mail {
             self.queue_mail(&next.name, mail, record.at);
         }
-        self.queue.borrow_mut().push_back((next.seat.clone(), Entry::Record(next)));
+        self.queue.borrow_mut().push_back((next.slot.clone(), Entry::Record(next)));
         true
     }
 
@@ -100,7 +101,7 @@ impl Journal {
         let is_model = matches!(open.what, What::Model(_));
         let is_here = open.begun.replace(true) && open.is_whole.get();
         if is_model && !is_here && open.record.borrow().is_some() && !open.dropped.get() {
-            self.queue.borrow_mut().push_back((open.seat.clone(), Entry::Pieces(open.clone())));
+            self.queue.borrow_mut().push_back((open.slot.clone(), Entry::Pieces(open.clone())));
         }
     }
 
@@ -110,7 +111,7 @@ impl Journal {
             self.enter_outside(name, mail.command.get("reply").unwrap_or(&Value::Null));
             return;
         }
-        let Some(seat) = self.seats().into_iter().find(|seat| seat.prefix == mail.run) else { return };
+        let Some(slot) = self.slots().into_iter().find(|slot| slot.prefix == mail.run) else { return };
         let entry = if mail.command.text_at("kind") == Some("limit") {
             // It is over when its step was ended.
             self.clock.set(self.clock.get().max(at));
@@ -122,13 +123,13 @@ impl Journal {
                 Err(why) => return self.cannot_read(step, &why),
             };
             if let Some((to, Entry::Mail(commands))) = self.queue.borrow_mut().back_mut()
-                && to.as_ptr() == Rc::as_ptr(&seat)
+                && to.as_ptr() == Rc::as_ptr(&slot)
             {
                 return commands.push(command);
             }
             Entry::Mail(vec![command])
         };
-        self.queue.borrow_mut().push_back((Rc::downgrade(&seat), entry));
+        self.queue.borrow_mut().push_back((Rc::downgrade(&slot), entry));
     }
 
     /// The step whose answer enters next, if that is certain.

@@ -19,53 +19,53 @@ use crate::words::error::{ErrorInfo, ErrorKind};
 use super::open::{Open, What};
 use super::outside::Waiting;
 use super::record::{Mail, Outcome, Record, too_large};
-use super::seat::{Entry, Seat};
+use super::slot::{Entry, RunSlot};
 
 /// What the engine has come back with.
-pub(super) enum Came {
+pub(crate) enum Came {
     Record(Rc<Open>, Result<RawJson, String>),
     /// What it did by itself.
     Outside(Rc<Waiting>, Reply),
 }
 
 pub(crate) struct Journal {
-    pub(super) engine: Rc<dyn Steps>,
-    pub(super) timer: Rc<dyn Timer>,
+    pub(crate) engine: Rc<dyn Steps>,
+    pub(crate) timer: Rc<dyn Timer>,
     /// Identifies this process among those that live the run.
-    pub(super) life: String,
+    pub(crate) life: String,
     /// The time of the last record that has entered: what the machine sees.
-    pub(super) clock: Cell<u64>,
+    pub(crate) clock: Cell<u64>,
     /// The highest time and the highest number of a record.
     seen: Cell<u64>,
     n: Cell<u64>,
     /// How many runs have begun.
-    pub(super) runs: Cell<u64>,
-    pub(super) mails: Cell<u64>,
+    pub(crate) runs: Cell<u64>,
+    pub(crate) mails: Cell<u64>,
     arrivals: Cell<u64>,
-    pub(super) replaying: Cell<bool>,
+    pub(crate) replaying: Cell<bool>,
     /// The runs in progress.
-    pub(super) seats: RefCell<Vec<Weak<Seat>>>,
+    pub(crate) slots: RefCell<Vec<Weak<RunSlot>>>,
     /// The steps whose answer has not entered.
-    pub(super) open: RefCell<Vec<Rc<Open>>>,
+    pub(crate) open: RefCell<Vec<Rc<Open>>>,
     running: RefCell<FuturesUnordered<LocalBoxFuture<'static, Came>>>,
     fresh: RefCell<Vec<LocalBoxFuture<'static, Came>>>,
     /// Mail that is in no record yet.
-    pub(super) mail: RefCell<Vec<Mail>>,
+    pub(crate) mail: RefCell<Vec<Mail>>,
     /// Mail of this process, by its id: with the receipts of its senders.
-    pub(super) posted: RefCell<Table<String, AgentCommand>>,
+    pub(crate) posted: RefCell<Table<String, AgentCommand>>,
     /// What the engine itself waits for.
-    pub(super) outside: RefCell<Vec<Rc<Waiting>>>,
+    pub(crate) outside: RefCell<Vec<Rc<Waiting>>>,
     /// What enters next, in order.
-    pub(super) queue: RefCell<VecDeque<(Weak<Seat>, Entry)>>,
+    pub(crate) queue: RefCell<VecDeque<(Weak<RunSlot>, Entry)>>,
     /// Whether nobody will replay the run.
-    pub(super) is_given_up: Cell<bool>,
+    pub(crate) is_given_up: Cell<bool>,
     /// Why the run cannot go on in this process.
-    pub(super) failure: RefCell<Option<String>>,
+    pub(crate) failure: RefCell<Option<String>>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Journal {
-    pub(super) fn new(engine: Rc<dyn Steps>, timer: Rc<dyn Timer>, life: String) -> Rc<Self> {
+    pub(crate) fn new(engine: Rc<dyn Steps>, timer: Rc<dyn Timer>, life: String) -> Rc<Self> {
         Rc::new(Journal {
             engine,
             timer,
@@ -77,7 +77,7 @@ impl Journal {
             mails: Cell::default(),
             arrivals: Cell::default(),
             replaying: Cell::new(true),
-            seats: RefCell::default(),
+            slots: RefCell::default(),
             open: RefCell::default(),
             running: RefCell::default(),
             fresh: RefCell::default(),
@@ -97,33 +97,33 @@ impl Journal {
     }
 
     /// The clock of this process.
-    pub(super) fn real_time(&self) -> u64 {
+    pub(crate) fn real_time(&self) -> u64 {
         guard(|| Ok(self.timer.now())).unwrap_or(self.clock.get())
     }
 
     /// The first record of the first run is made in this process: nothing is replayed.
-    pub(super) fn note_first_begin(&self) {
+    pub(crate) fn note_first_begin(&self) {
         if self.runs.get() == 1 {
             self.replaying.set(false);
         }
     }
 
     /// The runs in progress.
-    pub(super) fn seats(&self) -> Vec<Rc<Seat>> {
-        self.seats.borrow().iter().filter_map(Weak::upgrade).collect()
+    pub(crate) fn slots(&self) -> Vec<Rc<RunSlot>> {
+        self.slots.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
-    pub(super) fn has_seat(&self, prefix: &str) -> bool {
-        self.seats.borrow().iter().filter_map(Weak::upgrade).any(|seat| seat.prefix == prefix)
+    pub(crate) fn has_slot(&self, prefix: &str) -> bool {
+        self.slots.borrow().iter().filter_map(Weak::upgrade).any(|slot| slot.prefix == prefix)
     }
 
-    pub(super) fn forget(&self, seat: &Seat) {
-        self.seats
+    pub(crate) fn forget(&self, slot: &RunSlot) {
+        self.slots
             .borrow_mut()
-            .retain(|known| known.as_ptr() != std::ptr::from_ref(seat) && known.strong_count() > 0);
+            .retain(|known| known.as_ptr() != std::ptr::from_ref(slot) && known.strong_count() > 0);
     }
 
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(waker) = self.waker.borrow().as_ref() {
             waker.wake_by_ref();
         }
@@ -132,7 +132,7 @@ impl Journal {
     // ---- steps
 
     /// Asks the engine for a step.
-    pub(super) fn open(self: &Rc<Self>, open: Rc<Open>, effect: StepEffect) {
+    pub(crate) fn open(self: &Rc<Self>, open: Rc<Open>, effect: StepEffect) {
         let (own, journal) = (open.clone(), Rc::downgrade(self));
         let work = move |attempt| own.clone().work(&journal, attempt);
         let step = Step::new(open.name.clone(), effect, Rc::new(work));
@@ -156,23 +156,23 @@ impl Journal {
     }
 
     /// The engine has been asked for something.
-    pub(super) fn ask_engine(&self, future: LocalBoxFuture<'static, Came>) {
+    pub(crate) fn ask_engine(&self, future: LocalBoxFuture<'static, Came>) {
         self.fresh.borrow_mut().push(future);
     }
 
-    pub(super) fn next_arrival(&self) -> u64 {
+    pub(crate) fn next_arrival(&self) -> u64 {
         self.arrivals.set(self.arrivals.get() + 1);
         self.arrivals.get()
     }
 
     /// Lets the engine go on, between two polls of the run.
-    pub(super) fn poll_now(&self) {
+    pub(crate) fn poll_now(&self) {
         let waker = self.waker.borrow().clone();
         self.poll(&mut Context::from_waker(waker.as_ref().unwrap_or(Waker::noop())));
     }
 
     /// Lets the engine go on.
-    pub(super) fn poll(&self, cx: &mut Context<'_>) {
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) {
         *self.waker.borrow_mut() = Some(cx.waker().clone());
         loop {
             let Ok(mut running) = self.running.try_borrow_mut() else { return };
@@ -209,7 +209,7 @@ impl Journal {
     }
 
     /// A record has nothing that the run could go on with: the run cannot go on in this process.
-    pub(super) fn cannot_read(&self, name: &str, why: &str) {
+    pub(crate) fn cannot_read(&self, name: &str, why: &str) {
         let text = [
             "what is stored of the step `",
             name,
@@ -222,7 +222,7 @@ impl Journal {
     }
 
     /// The run is gone, and with it everything that the engine was asked for.
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         self.open.borrow_mut().clear();
         self.fresh.borrow_mut().clear();
         self.outside.borrow_mut().clear();
@@ -233,7 +233,7 @@ impl Journal {
     }
 
     /// Writes the record of what the work has ended with, as long as may be stored.
-    pub(super) fn write(&self, open: &Open, outcome: Outcome) -> RawJson {
+    pub(crate) fn write(&self, open: &Open, outcome: Outcome) -> RawJson {
         let (at, n) = (self.real_time().max(self.seen.get()), self.n.get() + 1);
         self.seen.set(at);
         self.n.set(n);
@@ -273,7 +273,7 @@ fn shortened(what: &What, name: &str, bytes: usize, limit: usize) -> Outcome {
 }
 
 /// A value of a member, as JSON.
-pub(super) fn object_of(write: impl FnOnce(&mut ObjectWriter<'_>)) -> RawJson {
+pub(crate) fn object_of(write: impl FnOnce(&mut ObjectWriter<'_>)) -> RawJson {
     let mut json = String::new();
     let mut object = ObjectWriter::new(&mut json);
     write(&mut object);

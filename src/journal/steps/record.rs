@@ -9,7 +9,7 @@ const VERSION: u64 = 2;
 
 /// What became of the work of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// A value, as JSON.
     Value(RawJson),
     /// The value could not be stored.
@@ -22,28 +22,28 @@ pub(super) enum Outcome {
 
 /// What reached a run from outside.
 #[derive(Clone, Debug)]
-pub(super) struct Mail {
+pub(crate) struct Mail {
     /// The process that it reached, and a number.
-    pub(super) id: String,
+    pub(crate) id: String,
     /// The run: what comes before the names of its steps.
-    pub(super) run: String,
+    pub(crate) run: String,
     /// The command; `{"kind":"limit"}` for the time limit of the run; `{"kind":"come",…}` for what the engine waited for.
-    pub(super) command: Value,
+    pub(crate) command: Value,
 }
 
 members!(write Mail { "id" => id: plain, "run" => run: plain, "command" => command: plain });
 
 /// A record: of which step it is, what became of the work, when that was, how many records there were before it, and what had reached the run by then.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
-    pub(super) at: u64,
-    pub(super) n: u64,
-    pub(super) outcome: Outcome,
-    pub(super) mail: Vec<Mail>,
+pub(crate) struct Record {
+    pub(crate) at: u64,
+    pub(crate) n: u64,
+    pub(crate) outcome: Outcome,
+    pub(crate) mail: Vec<Mail>,
 }
 
 impl Record {
-    pub(super) fn write(&self, name: &str) -> RawJson {
+    pub(crate) fn write(&self, name: &str) -> RawJson {
         let mut json = String::new();
         let mut object = ObjectWriter::new(&mut json);
         object.field("v", &VERSION).field("name", name).field("at", &self.at).field("n", &self.n);
@@ -61,7 +61,7 @@ impl Record {
     }
 
     /// Reads the record of a step, or says why it is none.
-    pub(super) fn read(json: &RawJson, name: &str) -> Result<Record, String> {
+    pub(crate) fn read(json: &RawJson, name: &str) -> Result<Record, String> {
         let value = json.to_value();
         if let Some(other) = value.text_at("name").filter(|other| *other != name) {
             return Err(["it gave the record of `", other, "`"].concat());
@@ -93,7 +93,7 @@ impl Record {
 }
 
 /// What is said where a value is too large to be stored.
-pub(super) fn too_large(what: &str, bytes: usize, limit: usize) -> String {
+pub(crate) fn too_large(what: &str, bytes: usize, limit: usize) -> String {
     let (bytes, limit) = (text::number(bytes), text::number(limit));
     [
         "the result of `",

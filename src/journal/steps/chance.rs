@@ -5,10 +5,10 @@ use crate::machine::hash_of;
 
 /// Numbers and ids that are the same for the same seed, in the order in which they are asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    pub(super) fn new(seed: &str) -> Self {
+    pub(crate) fn new(seed: &str) -> Self {
         Chance(hash_of(seed.as_bytes()))
     }
 
@@ -21,11 +21,11 @@ impl Chance {
         bits ^ (bits >> 31)
     }
 
-    pub(super) fn number(&mut self) -> u32 {
+    pub(crate) fn number(&mut self) -> u32 {
         u32::try_from(self.bits() >> 32).unwrap_or_default()
     }
 
-    pub(super) fn id(&mut self) -> String {
+    pub(crate) fn id(&mut self) -> String {
         [&text::number(self.bits()), "-", &text::number(self.bits())].concat()
     }
 }

@@ -8,16 +8,16 @@ use std::rc::{Rc, Weak};
 use futures::future::{FutureExt, LocalBoxFuture};
 
 use crate::data::json::{RawJson, Value};
+use crate::journal::tape::{read_reply, write_reply};
 use crate::machine::{EffectId, Reply};
-use crate::tape::{read_reply, write_reply};
 
 use super::journal::{Came, Journal, object_of};
-use super::seat::{Entry, Seat};
+use super::slot::{Entry, RunSlot};
 
 /// One thing that the engine waits for.
-pub(super) struct Waiting {
-    pub(super) name: String,
-    seat: Weak<Seat>,
+pub(crate) struct Waiting {
+    pub(crate) name: String,
+    slot: Weak<RunSlot>,
     id: EffectId,
     /// What time it is when it has come, at least.
     until: u64,
@@ -31,9 +31,9 @@ pub(super) struct Waiting {
 
 impl Journal {
     /// Waits for something that the engine does by itself.
-    pub(super) fn wait_for(
+    pub(crate) fn wait_for(
         &self,
-        seat: &Rc<Seat>,
+        slot: &Rc<RunSlot>,
         id: EffectId,
         name: String,
         until: u64,
@@ -41,14 +41,14 @@ impl Journal {
     ) {
         let waiting = Rc::new(Waiting {
             name,
-            seat: Rc::downgrade(seat),
+            slot: Rc::downgrade(slot),
             id,
             until,
             reply: RefCell::default(),
             arrival: Cell::default(),
             rides: Cell::default(),
         });
-        seat.waiting.borrow_mut().push(id);
+        slot.waiting.borrow_mut().push(id);
         self.outside.borrow_mut().push(waiting.clone());
         self.ask_engine(reply.map(move |reply| Came::Outside(waiting, reply)).boxed_local());
         // An answer may come before the run is polled again, and its arrival counts when it comes.
@@ -56,7 +56,7 @@ impl Journal {
     }
 
     /// It has come. Perhaps nobody waits for it any more.
-    pub(super) fn came_outside(&self, waiting: &Waiting, reply: &Reply) {
+    pub(crate) fn came_outside(&self, waiting: &Waiting, reply: &Reply) {
         let mut json = String::new();
         write_reply(&[], &[], reply, &mut json);
         *waiting.reply.borrow_mut() = RawJson::parse(&json).ok();
@@ -65,18 +65,18 @@ impl Journal {
     }
 
     /// Nobody wants to know any more what the engine does by itself.
-    pub(super) fn stop_waiting(&self, seat: &Seat, id: EffectId) {
-        seat.waiting.borrow_mut().retain(|known| *known != id);
-        let is_it = |waiting: &Rc<Waiting>| waiting.id == id && std::ptr::eq(waiting.seat.as_ptr(), seat);
+    pub(crate) fn stop_waiting(&self, slot: &RunSlot, id: EffectId) {
+        slot.waiting.borrow_mut().retain(|known| *known != id);
+        let is_it = |waiting: &Rc<Waiting>| waiting.id == id && std::ptr::eq(waiting.slot.as_ptr(), slot);
         self.outside.borrow_mut().retain(|waiting| !is_it(waiting));
     }
 
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.outside.borrow().is_empty()
     }
 
     /// The first that has come: its arrival.
-    pub(super) fn first_outside(&self) -> Option<u64> {
+    pub(crate) fn first_outside(&self) -> Option<u64> {
         self.come().map(|waiting| waiting.arrival.get())
     }
 
@@ -87,41 +87,41 @@ impl Journal {
     }
 
     /// The first that has come enters.
-    pub(super) fn enter_first_outside(&self) -> bool {
+    pub(crate) fn enter_first_outside(&self) -> bool {
         let Some(waiting) = self.come() else { return false };
         let reply = waiting.reply.borrow().as_ref().map(RawJson::to_value).unwrap_or_default();
         self.enter_outside(&waiting.name, &reply)
     }
 
     /// What the engine waited for under a name enters.
-    pub(super) fn enter_outside(&self, name: &str, reply: &Value) -> bool {
+    pub(crate) fn enter_outside(&self, name: &str, reply: &Value) -> bool {
         let place = self.outside.borrow().iter().position(|waiting| waiting.name == name);
         let Some(place) = place else { return false };
         let waiting = self.outside.borrow_mut().remove(place);
         let Ok(reply) = read_reply(&[], &[], reply) else { return false };
         let entry = Entry::Outside { id: waiting.id, reply, at: waiting.until };
-        self.queue.borrow_mut().push_back((waiting.seat.clone(), entry));
+        self.queue.borrow_mut().push_back((waiting.slot.clone(), entry));
         true
     }
 
     /// All open steps are at work in this process: what has come rides in the record of the first that ends.
-    pub(super) fn ride(&self) {
+    pub(crate) fn ride(&self) {
         let outside = self.outside.borrow().clone();
         for waiting in outside {
             let reply = waiting.reply.borrow().clone();
-            let (Some(reply), Some(seat)) = (reply, waiting.seat.upgrade()) else { continue };
+            let (Some(reply), Some(slot)) = (reply, waiting.slot.upgrade()) else { continue };
             if waiting.rides.replace(true) {
                 continue;
             }
             let come = object_of(|object| {
                 object.field("kind", "come").field("name", &waiting.name).field("reply", &reply);
             });
-            self.post_json(&seat, come.to_value());
+            self.post_json(&slot, come.to_value());
         }
     }
 
     /// No step is open. The only one that can come may enter; of several, a step says which did, and then this returns true.
-    pub(super) fn needs_a_step(&self) -> bool {
+    pub(crate) fn needs_a_step(&self) -> bool {
         self.outside.borrow().len() > 1 && self.come().is_some()
     }
 }

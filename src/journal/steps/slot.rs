@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use crate::data::table::Table;
-use crate::driver::Inbox;
 use crate::host::state::HeldChanges;
 use crate::machine::{AgentCommand, Effect, EffectId, EffectNames, Reply};
 use crate::rules::stream::AssistantMessageEvent;
@@ -16,18 +15,15 @@ use super::journal::Journal;
 use super::open::{Open, What};
 use super::record::Outcome;
 
-/// The seat of a run, if it is durable.
-pub(crate) type Seating = Option<Rc<Seat>>;
-
 /// Where an agent inside a call takes its steps.
-pub(super) struct Inside {
-    pub(super) journal: Rc<Journal>,
+pub(crate) struct Inside {
+    pub(crate) journal: Rc<Journal>,
     /// The name of the call.
-    pub(super) call: String,
+    pub(crate) call: String,
 }
 
 /// What enters a run next.
-pub(super) enum Entry {
+pub(crate) enum Entry {
     /// What had arrived of an answer.
     Pieces(Rc<Open>),
     /// What reached the run from outside.
@@ -44,7 +40,7 @@ pub(super) enum Entry {
 
 /// Where a run is among those of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// It is the outermost.
     Root,
     /// It is inside a call, and the run around it polls it and passes on what is for it.
@@ -53,63 +49,64 @@ pub(super) enum Place {
     Hosted,
 }
 
-pub(crate) struct Seat {
-    pub(super) journal: Rc<Journal>,
+pub(crate) struct RunSlot {
+    pub(crate) journal: Rc<Journal>,
     /// What comes before the names of its steps.
-    pub(super) prefix: String,
-    pub(super) place: Place,
-    pub(super) names: RefCell<EffectNames>,
-    pub(super) chance: Rc<RefCell<Chance>>,
-    pub(super) inbox: Inbox,
+    pub(crate) prefix: String,
+    pub(crate) place: Place,
+    pub(crate) names: RefCell<EffectNames>,
+    pub(crate) chance: Rc<RefCell<Chance>>,
+    /// Whether anything waits in its inbox.
+    has_mail: Box<dyn Fn() -> bool>,
     /// Whether calls in it have reported what it has not read, where the host polls it.
-    pub(super) progress: RefCell<Option<Rc<Cell<bool>>>>,
+    pub(crate) progress: RefCell<Option<Rc<Cell<bool>>>>,
     /// Effects that the engine wants to be begun.
-    pub(super) to_begin: RefCell<VecDeque<(EffectId, Effect)>>,
+    pub(crate) to_begin: RefCell<VecDeque<(EffectId, Effect)>>,
     /// The steps of effects, until what they answered has entered.
-    pub(super) open: RefCell<Table<EffectId, Rc<Open>>>,
+    pub(crate) open: RefCell<Table<EffectId, Rc<Open>>>,
     /// Effects that are no steps and end by themselves; for a call of a sub-agent, the name of the call.
-    pub(super) loose: RefCell<Table<EffectId, String>>,
+    pub(crate) loose: RefCell<Table<EffectId, String>>,
     /// The effects for which the engine waits or sleeps.
-    pub(super) waiting: RefCell<Vec<EffectId>>,
+    pub(crate) waiting: RefCell<Vec<EffectId>>,
     /// The time limits of steps, by the effect that they are for: the timer, its milliseconds, and whether it runs.
-    pub(super) timers: RefCell<Table<EffectId, (EffectId, u64, bool)>>,
+    pub(crate) timers: RefCell<Table<EffectId, (EffectId, u64, bool)>>,
     /// The time limit of the run, and when it is over.
-    pub(super) total: Cell<Option<(EffectId, u64)>>,
+    pub(crate) total: Cell<Option<(EffectId, u64)>>,
     /// Changes of the session state by calls that run.
-    pub(super) held: RefCell<Table<EffectId, HeldChanges>>,
+    pub(crate) held: RefCell<Table<EffectId, HeldChanges>>,
     /// The effect of the tool that begins now.
-    pub(super) executing: Cell<EffectId>,
-    pub(super) entry: RefCell<Option<Entry>>,
+    pub(crate) executing: Cell<EffectId>,
+    pub(crate) entry: RefCell<Option<Entry>>,
     /// The pieces of a stored answer that have not entered.
-    pub(super) pieces: RefCell<VecDeque<(EffectId, AssistantMessageEvent)>>,
+    pub(crate) pieces: RefCell<VecDeque<(EffectId, AssistantMessageEvent)>>,
     /// Whether an answer in progress is to end, with what has arrived of it.
-    pub(super) cut: Cell<bool>,
+    pub(crate) cut: Cell<bool>,
     /// Whether the run can do nothing until something enters.
-    pub(super) quiet: Cell<bool>,
+    pub(crate) quiet: Cell<bool>,
     /// While an answer streams in: the time of the journal at its beginning, and that of the clock.
-    pub(super) streaming: Cell<Option<(u64, u64)>>,
-    pub(super) waker: RefCell<Option<Waker>>,
+    pub(crate) streaming: Cell<Option<(u64, u64)>>,
+    pub(crate) waker: RefCell<Option<Waker>>,
     /// How many questions tools have asked in this process.
-    pub(super) asks: Cell<u64>,
+    pub(crate) asks: Cell<u64>,
 }
 
-impl Seat {
-    /// A seat, which the journal knows from now on.
-    pub(super) fn new(
+impl RunSlot {
+    /// A slot, which the journal knows from now on.
+    pub(crate) fn new(
         journal: &Rc<Journal>,
         call: &str,
         place: Place,
-        inbox: Inbox,
+        has_mail: Box<dyn Fn() -> bool>,
         run_id: &str,
     ) -> Rc<Self> {
         let prefix = if call.is_empty() { String::new() } else { [call, "/"].concat() };
-        let seat = Rc::new(Seat {
+        let slot = Rc::new(RunSlot {
             journal: journal.clone(),
             chance: Rc::new(RefCell::new(Chance::new(&[&prefix, run_id].concat()))),
             prefix,
             place,
             names: RefCell::new(EffectNames::inside(call)),
-            inbox,
+            has_mail,
             progress: RefCell::default(),
             to_begin: RefCell::default(),
             open: RefCell::default(),
@@ -127,22 +124,22 @@ impl Seat {
             waker: RefCell::default(),
             asks: Cell::default(),
         });
-        journal.seats.borrow_mut().push(Rc::downgrade(&seat));
-        seat
+        journal.slots.borrow_mut().push(Rc::downgrade(&slot));
+        slot
     }
 
-    pub(super) fn is_root(&self) -> bool {
+    pub(crate) fn is_root(&self) -> bool {
         self.place == Place::Root
     }
 
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(waker) = self.waker.borrow().as_ref() {
             waker.wake_by_ref();
         }
     }
 
     /// Whether the run has something to do before anything enters.
-    pub(super) fn has_to_act(&self) -> bool {
+    pub(crate) fn has_to_act(&self) -> bool {
         !self.to_begin.borrow().is_empty()
             || self.entry.borrow().is_some()
             || !self.pieces.borrow().is_empty()
@@ -150,12 +147,12 @@ impl Seat {
     }
 
     /// Whether the run is still working on what has entered.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         let is_waiting_for_child =
-            |(_, call): &(EffectId, String)| call.is_empty() || !self.journal.has_seat(&[call, "/"].concat());
+            |(_, call): &(EffectId, String)| call.is_empty() || !self.journal.has_slot(&[call, "/"].concat());
         !self.quiet.get()
             || self.has_news()
-            || !self.inbox.is_empty()
+            || (self.has_mail)()
             || self.loose.borrow().iter().any(is_waiting_for_child)
     }
 
@@ -165,14 +162,14 @@ impl Seat {
     }
 
     /// Gives the run what enters next.
-    pub(super) fn give(&self, entry: Entry) {
+    pub(crate) fn give(&self, entry: Entry) {
         *self.entry.borrow_mut() = Some(entry);
         self.quiet.set(false);
         self.wake();
     }
 
     /// The steps end now: what will enter ends the run. Of an answer, what has arrived is kept.
-    pub(super) fn end_steps(&self) {
+    pub(crate) fn end_steps(&self) {
         for (_, open) in self.open.borrow().iter() {
             if !(open.is_answer() && open.begun.get()) {
                 open.end(Outcome::Cancelled);
@@ -182,7 +179,7 @@ impl Seat {
     }
 
     /// The answer in progress is to end, with what has arrived of it.
-    pub(super) fn cut_answer(&self) {
+    pub(crate) fn cut_answer(&self) {
         if self
             .open
             .borrow()
@@ -196,13 +193,13 @@ impl Seat {
 
     /// The answer in progress, unless it is its record that enters now: nobody will know what has arrived of it when the run is
     /// replayed.
-    pub(super) fn unstored_answer(&self) -> Option<EffectId> {
+    pub(crate) fn unstored_answer(&self) -> Option<EffectId> {
         let open = self.open.borrow();
         open.iter().find(|(_, open)| open.is_answer() && !open.is_entering.get()).map(|(id, _)| *id)
     }
 
     /// The run is over, or gone: nobody wants what is open.
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.to_begin.borrow_mut().clear();
         self.pieces.borrow_mut().clear();
         self.cut.set(false);
@@ -220,7 +217,7 @@ impl Seat {
     }
 
     /// The outermost run is polled again: it does not poll this one, so it has not seen the change.
-    pub(super) fn wake_host(&self) {
+    pub(crate) fn wake_host(&self) {
         if self.place == Place::Hosted {
             self.journal.wake();
         }

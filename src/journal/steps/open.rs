@@ -12,11 +12,11 @@ use crate::machine::{Effect, EffectId};
 
 use super::journal::Journal;
 use super::record::{Outcome, Record};
-use super::seat::Seat;
+use super::slot::RunSlot;
 
 /// What a step is about.
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     /// What a run begins with.
     Begin(RawJson),
     /// A wait for mail.
@@ -32,7 +32,7 @@ pub(super) enum What {
 }
 
 impl What {
-    pub(super) fn effect(&self) -> Option<EffectId> {
+    pub(crate) fn effect(&self) -> Option<EffectId> {
         match self {
             What::Start(id) | What::Effect(id, _) | What::Model(id) | What::Tool(id, _) => Some(*id),
             What::Begin(_) | What::Mail => None,
@@ -40,38 +40,38 @@ impl What {
     }
 }
 
-pub(super) struct Open {
-    pub(super) name: String,
-    pub(super) seat: Weak<Seat>,
-    pub(super) what: What,
+pub(crate) struct Open {
+    pub(crate) name: String,
+    pub(crate) slot: Weak<RunSlot>,
+    pub(crate) what: What,
     /// What is to be carried out when the engine asks for it.
-    pub(super) effect: RefCell<Option<Effect>>,
+    pub(crate) effect: RefCell<Option<Effect>>,
     /// The life that the marker of a call of a tool has.
-    pub(super) marker: RefCell<Option<String>>,
+    pub(crate) marker: RefCell<Option<String>>,
     /// Whether the engine has asked for the work, in this process.
-    pub(super) begun: Cell<bool>,
-    pub(super) attempt: Cell<Option<u32>>,
-    pub(super) outcome: RefCell<Option<Outcome>>,
+    pub(crate) begun: Cell<bool>,
+    pub(crate) attempt: Cell<Option<u32>>,
+    pub(crate) outcome: RefCell<Option<Outcome>>,
     waker: RefCell<Option<Waker>>,
     /// What the work has ended with, in this process.
-    pub(super) ended: RefCell<Option<(RawJson, Rc<Record>)>>,
+    pub(crate) ended: RefCell<Option<(RawJson, Rc<Record>)>>,
     /// Whether that is all that it has ended with: it may be too large to be stored, or nobody wanted it any more.
-    pub(super) is_whole: Cell<bool>,
+    pub(crate) is_whole: Cell<bool>,
     /// What is stored.
-    pub(super) record: RefCell<Option<Rc<Record>>>,
+    pub(crate) record: RefCell<Option<Rc<Record>>>,
     /// Whether its record is what enters now.
-    pub(super) is_entering: Cell<bool>,
+    pub(crate) is_entering: Cell<bool>,
     /// How many records had come from the engine before this one.
-    pub(super) arrival: Cell<u64>,
+    pub(crate) arrival: Cell<u64>,
     /// Whether nobody wants what it answers any more.
-    pub(super) dropped: Cell<bool>,
+    pub(crate) dropped: Cell<bool>,
 }
 
 impl Open {
-    pub(super) fn new(name: String, seat: &Rc<Seat>, what: What, effect: Option<Effect>) -> Rc<Self> {
+    pub(crate) fn new(name: String, slot: &Rc<RunSlot>, what: What, effect: Option<Effect>) -> Rc<Self> {
         Rc::new(Open {
             name,
-            seat: Rc::downgrade(seat),
+            slot: Rc::downgrade(slot),
             what,
             effect: RefCell::new(effect),
             marker: RefCell::default(),
@@ -88,22 +88,22 @@ impl Open {
         })
     }
 
-    pub(super) fn is_answer(&self) -> bool {
+    pub(crate) fn is_answer(&self) -> bool {
         matches!(self.what, What::Model(_))
     }
 
     /// Whether its work is being done in this process.
-    pub(super) fn is_working(&self) -> bool {
+    pub(crate) fn is_working(&self) -> bool {
         self.begun.get() && self.ended.borrow().is_none() && self.record.borrow().is_none()
     }
 
     /// Whether nothing has become of it yet.
-    pub(super) fn is_undecided(&self) -> bool {
+    pub(crate) fn is_undecided(&self) -> bool {
         self.outcome.borrow().is_none() && self.ended.borrow().is_none() && self.record.borrow().is_none()
     }
 
     /// The work ends. Only its first end counts.
-    pub(super) fn end(&self, outcome: Outcome) {
+    pub(crate) fn end(&self, outcome: Outcome) {
         if !self.is_undecided() {
             return;
         }
@@ -114,13 +114,13 @@ impl Open {
     }
 
     /// Nobody wants it any more.
-    pub(super) fn drop_work(&self) {
+    pub(crate) fn drop_work(&self) {
         self.dropped.set(true);
         self.end(Outcome::Cancelled);
     }
 
     /// When it ended, as far as that is known.
-    pub(super) fn key(&self) -> Option<(u64, u64)> {
+    pub(crate) fn key(&self) -> Option<(u64, u64)> {
         if let Some((_, record)) = &*self.ended.borrow() {
             return Some((record.at, record.n));
         }
@@ -128,7 +128,7 @@ impl Open {
     }
 
     /// Does the work, when the engine asks for it.
-    pub(super) fn work(
+    pub(crate) fn work(
         self: Rc<Self>,
         journal: &Weak<Journal>,
         attempt: Option<u32>,
@@ -178,13 +178,13 @@ impl Open {
                 }
             }
             What::Effect(id, _) | What::Model(id) | What::Tool(id, _) => {
-                let Some(seat) = self.seat.upgrade().filter(|_| self.is_undecided()) else { return };
+                let Some(slot) = self.slot.upgrade().filter(|_| self.is_undecided()) else { return };
                 if self.may_have_run(&journal) {
                     return self.end(Outcome::Value(interrupted()));
                 }
                 if let Some(effect) = self.effect.take() {
-                    seat.to_begin.borrow_mut().push_back((*id, effect));
-                    seat.wake();
+                    slot.to_begin.borrow_mut().push_back((*id, effect));
+                    slot.wake();
                     journal.wake();
                 }
             }
