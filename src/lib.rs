@@ -178,7 +178,7 @@
 //!
 //! # Features
 //!
-//! - `durable`, on by default: [`ports::Steps`].
+//! - `durable`, on by default: [`ports::Steps`], and the [recording](tape::Recorder) of runs.
 //! - `jsonschema`: `schema::validator` checks the arguments of calls against the whole JSON Schema (some 80 crates).
 //! - `tracing`: every run is a span of the `tracing` crate, each answer and each call of a tool one inside it, with the
 //!   names of OpenTelemetry's GenAI conventions (`tracing-opentelemetry` sends them there). A call's span is current

@@ -2,6 +2,8 @@
 
 mod answers;
 mod checkpoint;
+#[cfg(feature = "durable")]
+mod journal;
 mod letters;
 mod runs;
 pub mod subagent;
@@ -15,14 +17,12 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use crate::data::table::Table;
-use crate::driver::{Inbox, JournalOfAgent, OpenQuestions, Published, TrackQuestions};
+use crate::driver::{Inbox, OpenQuestions, Published, SeamOfAgent, TrackQuestions};
 use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
-use crate::journal::tape::{Recorder, Recording};
 use crate::machine::AgentCommand;
 use crate::rules::budget::Ledger;
-use crate::words::error::{AgentError, ErrorKind};
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::words::question::{Question, QuestionKind};
 use checkpoint::Resume;
@@ -77,10 +77,8 @@ struct Shared {
     resume: RefCell<Option<Resume>>,
     /// Keeps the list of open questions.
     track: Option<TrackQuestions>,
-    /// Writes down what enters the runs.
-    recording: RefCell<Option<Rc<dyn Recording>>>,
-    /// The steps of its runs, if they are durable.
-    journal: JournalOfAgent,
+    /// Who sees what enters its runs, and decides about it.
+    seam: SeamOfAgent,
 }
 
 impl Agent {
@@ -114,8 +112,7 @@ impl Agent {
             is_conversion_stale: Cell::default(),
             resume: RefCell::default(),
             track,
-            recording: RefCell::default(),
-            journal: JournalOfAgent::default(),
+            seam: SeamOfAgent::default(),
         }))
     }
 
@@ -137,26 +134,6 @@ impl Agent {
             settle(Receipt::Cleared);
         }
         self.0.wake_idle();
-    }
-
-    /// Writes down what enters the runs of the agent from the next one on.
-    ///
-    /// # Errors
-    /// Misuse, if a run is active: what has entered it already is nowhere.
-    pub fn record(&self, recorder: &Recorder) -> Result<(), AgentError> {
-        if self.is_running() {
-            let text = "a run is active; record an agent before it runs, or after";
-            return Err(AgentError::new(ErrorKind::Misuse, text));
-        }
-        *self.0.recording.borrow_mut() = Some(recorder.recording());
-        Ok(())
-    }
-
-    /// Whether the active run only repeats what an earlier process has lived: see
-    /// [`AgentStream::is_replaying`](crate::AgentStream::is_replaying). A listener may ask.
-    #[cfg(feature = "durable")]
-    pub fn is_replaying(&self) -> bool {
-        self.is_running() && self.0.journal.borrow().as_ref().is_some_and(|journal| journal.is_replaying())
     }
 
     /// The history.

@@ -99,11 +99,13 @@ impl Agent {
         Ok(self.recorded(AgentStream::new(self.handover(cancel), state, begin)))
     }
 
+    #[cfg_attr(not(feature = "durable"), expect(clippy::unused_self, reason = "nobody records"))]
     fn recorded(&self, run: AgentStream) -> AgentStream {
-        match &*self.0.recording.borrow() {
-            Some(recording) => run.with_recording(recording.clone()),
-            None => run,
+        #[cfg(feature = "durable")]
+        if let Some(recorder) = &*self.0.seam.recorder.borrow() {
+            return run.recorded(recorder);
         }
+        run
     }
 
     /// What the agent shares with its next run.
@@ -151,7 +153,7 @@ impl Agent {
                     shared.wake_idle();
                 }
             }),
-            journal: self.0.journal.clone(),
+            seam: self.0.seam.clone(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The agents that run inside the tools of a run.
 
 use crate::host::tool::{ChildEvent, Progress};
+use crate::journal::Entering;
 use crate::machine::{EffectId, Input, Output, Reply};
 use crate::rules::answer::Answer;
 use crate::rules::budget::Accounts;
@@ -38,7 +39,8 @@ impl AgentStream {
                 return (self.handover.ended)();
             }
         }
-        self.takes_back();
+        #[cfg(feature = "durable")]
+        self.take_back_unstored();
         self.close_children(reason);
         self.handle_progress();
         // In the second step only the error hooks can be left, and nobody waits for them.
@@ -77,9 +79,7 @@ impl AgentStream {
     }
 
     fn take_late(&mut self, call_id: &str, event: ChildEvent, dropped: Option<EffectId>) -> Vec<AgentEvent> {
-        if let Some(recording) = &self.recording {
-            recording.takes_late(call_id, &event, dropped);
-        }
+        self.seam.enters(&self.state, self.now, &Entering::Late { call_id, event: &event, dropped });
         let events = self.state.take_late_event(call_id, event);
         self.outputs.correct_end(&self.state);
         events
@@ -108,7 +108,7 @@ impl AgentStream {
         }
         self.outputs.pop();
         self.round.remove(id);
-        self.gives_up(id);
+        self.give_up(id);
     }
 
     /// Ends the agent inside a call, and puts what it tells before the end of the call. Returns whether there is any of it.

@@ -12,7 +12,7 @@ use crate::words::error::{AgentError, ErrorKind};
 use crate::words::event::{AgentEvent, RunStopReason};
 use crate::words::message::{AgentMessage, Usage};
 
-use super::JournalOfAgent;
+use super::SeamOfAgent;
 use super::inbox::Inbox;
 use super::questions::{OpenQuestions, TrackQuestions};
 
@@ -33,9 +33,8 @@ pub(crate) struct Handover {
     pub(crate) receipts: Rc<dyn Fn(u64, Receipt)>,
     /// Called once, when the run is over and its end has been emitted, or when it is dropped.
     pub(crate) ended: Rc<dyn Fn()>,
-    /// The steps of the earlier runs.
-    #[cfg_attr(not(feature = "durable"), expect(dead_code, reason = "there are no steps"))]
-    pub(crate) journal: JournalOfAgent,
+    #[cfg_attr(not(feature = "durable"), expect(dead_code, reason = "nobody sits there"))]
+    pub(crate) seam: SeamOfAgent,
 }
 
 impl Handover {
@@ -52,7 +51,7 @@ impl Handover {
             listener: Rc::new(|_| {}),
             receipts: Rc::new(|_, _| {}),
             ended: Rc::new(|| {}),
-            journal: JournalOfAgent::default(),
+            seam: SeamOfAgent::default(),
         }
     }
 

@@ -9,6 +9,7 @@
 mod answer;
 mod checkpoint;
 mod children;
+#[cfg(feature = "durable")]
 mod durable;
 mod handover;
 mod hooks;
@@ -17,9 +18,9 @@ mod model_call;
 mod next;
 mod outputs;
 mod questions;
-mod record;
 mod round;
 mod run;
+mod seam;
 mod serde;
 mod spans;
 mod start;
@@ -36,7 +37,6 @@ use crate::host::cancel::CancelToken;
 use crate::host::config::{AgentLoopConfig, TurnOptions};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
-use crate::journal::tape::Recording;
 use crate::machine::{Input, LoopState};
 use crate::rules::answer::Answer;
 use crate::words::error::{AgentError, ErrorKind};
@@ -44,7 +44,6 @@ use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use answer::AnswerPump;
-pub(crate) use durable::JournalOfAgent;
 pub(crate) use handover::Handover;
 pub use handover::{AgentLoopResult, Published};
 use inbox::AbortWatch;
@@ -54,6 +53,8 @@ use outputs::OutputQueue;
 pub use questions::OpenQuestions;
 pub(crate) use questions::TrackQuestions;
 use round::TaskRound;
+use seam::AtSeam;
+pub(crate) use seam::SeamOfAgent;
 
 /// Starts a run with these messages, on an empty history.
 pub fn agent_loop(
@@ -113,13 +114,10 @@ pub struct AgentStream {
     told_epoch: u64,
     /// Whether an attempt has begun of whose end the hooks were not told.
     has_attempt: bool,
-    /// Writes down what enters the machine.
-    recording: Option<Rc<dyn Recording>>,
     result: Option<AgentLoopResult>,
     spans: spans::Spans,
-    /// Where the run takes its steps, if it is durable.
-    #[cfg(feature = "durable")]
-    slot: Option<Rc<crate::journal::steps::RunSlot>>,
+    /// Who sees what enters the machine, and decides about it.
+    seam: AtSeam,
 }
 
 /// How a run begins.
@@ -203,10 +201,7 @@ impl AgentStream {
         if turn.is_some() || self.options.is_some() {
             self.take_options(turn.unwrap_or_default())?;
         }
-        self.config = self.with_steps(self.config.clone());
-        if let Some(recording) = &self.recording {
-            self.config = recording.takes_config(&self.config);
-        }
+        self.configure();
         Ok(())
     }
 
@@ -230,7 +225,7 @@ impl AgentStream {
         let config = handover.config.borrow().clone();
         // Before its checkpoint, an attempt may have begun.
         let has_attempt = matches!(begin, Beginning::Resume(_));
-        AgentStream {
+        let stream = AgentStream {
             told_epoch: state.epoch(),
             state,
             has_attempt,
@@ -246,13 +241,13 @@ impl AgentStream {
             abort: AbortWatch::new(handover.cancel.clone(), handover.inbox.clone()),
             handover,
             takes_offers: false,
-            recording: None,
             result: None,
             spans: spans::Spans::default(),
-            #[cfg(feature = "durable")]
-            slot: None,
-        }
-        .seated()
+            seam: AtSeam::default(),
+        };
+        #[cfg(feature = "durable")]
+        let stream = stream.enter_own_journal();
+        stream
     }
 
     /// Returns the ids of the run.
@@ -319,7 +314,7 @@ impl Drop for AgentStream {
     /// A run that is no longer polled is stopped, so that its history is consistent, and its end is
     /// emitted.
     fn drop(&mut self) {
-        self.leaves();
+        self.leave_seam();
         if self.result.is_some() {
             return;
         }

@@ -4,6 +4,7 @@
 use std::task::{Context, Poll};
 
 use crate::host::isolate::guard;
+use crate::journal::{Entering, Rest};
 use crate::machine::{AgentCommand, Effect, EffectId, Input, Output, Reply};
 use crate::rules::stream::AssistantMessageEvent;
 use crate::words::event::AgentEvent;
@@ -23,7 +24,7 @@ impl AgentStream {
             self.spans.begin(self.state.context(), &self.config);
         }
         let _entered = self.spans.entered();
-        if self.begin.is_some() && self.awaits_begin(cx) {
+        if self.begin.is_some() && self.rest(Rest::Beginning, cx).is_some() {
             return Poll::Pending;
         }
         if let Some(begin) = self.begin.take() {
@@ -31,7 +32,7 @@ impl AgentStream {
         }
         self.answer.wake();
         loop {
-            if self.has_failed() {
+            if self.rest(Rest::Between, cx).is_some() {
                 return Poll::Ready(Next::End);
             }
             match self.outputs.pop() {
@@ -57,7 +58,9 @@ impl AgentStream {
                     return Poll::Ready(Next::Barrier);
                 }
                 Some(Output::Start { id, effect, announce }) => self.announce_or_start(id, effect, announce),
-                None if self.state.is_ended() => return self.ends(cx),
+                None if self.state.is_ended() => {
+                    return self.rest(Rest::Over, cx).map_or(Poll::Ready(Next::End), |_| Poll::Pending);
+                }
                 None if self.answer.is_ready() => {
                     if let Some(event) = self.poll_answer() {
                         (self.handover.listener)(&event);
@@ -76,7 +79,7 @@ impl AgentStream {
     /// Applies what was posted before the run, including an abort, before the run begins. A run that
     /// continues from a checkpoint first emits that it does, and then the events not emitted yet.
     pub(super) fn begin(&mut self, begin: Beginning) {
-        self.record_beginning(&begin);
+        self.enters_beginning(&begin);
         match begin {
             Beginning::Resume(unemitted) => {
                 self.step(Input::Resume);
@@ -140,8 +143,8 @@ impl AgentStream {
                 return None;
             }
             self.update_now();
-            if let (Some(recording), Reply::Stream(piece)) = (&self.recording, &reply) {
-                recording.takes_piece(&self.state, self.now, id, piece);
+            if let Reply::Stream(piece) = &reply {
+                self.seam.enters(&self.state, self.now, &Entering::Piece(id, piece));
             }
             match self.state.apply_stream_event(self.now, id, reply) {
                 Ok(event) => {
@@ -161,7 +164,7 @@ impl AgentStream {
     fn poll_tasks(&mut self, cx: &mut Context<'_>, is_delivered: bool) -> Poll<bool> {
         self.round.tasks.wake_by(cx.waker());
         self.handover.inbox.wake_by(cx.waker());
-        if self.deliver_next(cx) {
+        if self.rest(Rest::Polling, cx).is_some() {
             return Poll::Ready(true);
         }
         self.round.begin();
@@ -195,14 +198,14 @@ impl AgentStream {
         if self.handover.inbox.is_closed() {
             self.desert_children();
         }
-        let is_idle = self.round.tasks.is_empty() && !self.has_steps();
+        let is_idle = self.round.tasks.is_empty() && !self.seam.has_steps();
         if self.handover.inbox.is_closed() && (is_idle || self.state.has_asks()) {
             self.step(Input::Deserted);
             if !self.outputs.is_empty() {
                 return Poll::Ready(true);
             }
         }
-        if let Some(rest) = self.when_idle(cx) {
+        if let Some(rest) = self.rest(Rest::Idle, cx) {
             return rest;
         }
         if self.round.tasks.has_woken() {
@@ -228,14 +231,14 @@ impl AgentStream {
                     // A layer around the call may have let it begin only now.
                     self.answer_early(id);
                 }
-                let Some(reply) = self.record_piece(id, reply) else { return };
+                let Some(reply) = self.arrived(id, reply) else { return };
                 let Some(reply) = self.tells_late(id, reply) else { return };
                 reply
             }
             Polled::Last(reply) => {
                 self.handle_progress();
                 self.round.tasks.remove(id);
-                let Some(reply) = self.record_outcome(id, reply) else { return };
+                let Some(reply) = self.arrived(id, reply) else { return };
                 self.put_into_force(reply)
             }
         };
@@ -269,7 +272,7 @@ impl AgentStream {
 
     /// Processes abort and mail. Returns whether there was any.
     pub(super) fn handle_commands(&mut self) -> bool {
-        if let Some(has_handled) = self.diverts() {
+        if let Some(has_handled) = self.divert_commands() {
             return has_handled;
         }
         let abort = self.abort.take();
@@ -316,25 +319,18 @@ impl AgentStream {
 
     pub(super) fn step(&mut self, input: Input) {
         self.update_now();
-        let AgentStream { state, config, now, recording, .. } = self;
-        if let Some(recording) = recording {
-            recording.takes(state, *now, &input);
-        }
+        let AgentStream { state, config, now, seam, .. } = self;
+        seam.enters(state, *now, &Entering::Input(&input));
         self.outputs.append(|out| {
             state.step(&config.rules, *now, input, out);
-            if let Some(recording) = recording {
-                recording.gives(state, out);
-            }
+            seam.entered(state, out);
         });
         self.handover.publish(&self.state);
     }
 
     /// Reads the clock. If the clock fails, time stands still.
     pub(super) fn update_now(&mut self) {
-        self.now = match self.journal_time() {
-            Some(now) => now,
-            None => guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now),
-        };
+        self.now = guard(|| Ok(self.config.ports.timer.now())).unwrap_or(self.now);
     }
 
     /// Emits an event to the listeners. When they receive the end, the run is over: they may begin another
@@ -355,7 +351,7 @@ impl AgentStream {
         self.spans.event(event, &self.config);
         (self.handover.listener)(event);
         if is_end {
-            self.leaves();
+            self.leave_seam();
             (self.handover.ended)();
         }
     }

@@ -12,6 +12,7 @@ use crate::host::ports::{
     AgentRunContext, CompactionCall, HookCall, MessageProvider, Timer, ToolLayer, TurnCall,
 };
 use crate::host::tool::{AgentTool, Nesting, ToolContext, ToolOutcome};
+use crate::journal::Answers;
 use crate::machine::{Effect, EffectId, Input, Queue, Reply};
 use crate::rules::policy::Transform;
 use crate::words::message::AgentMessage;
@@ -22,24 +23,27 @@ use super::tasks::{EffectFuture, Polled};
 
 impl AgentStream {
     pub(super) fn start(&mut self, id: EffectId, effect: Effect) {
-        if let Some(recording) = &self.recording {
-            recording.starts();
+        let own = self.own_reply(&effect);
+        let by = if own.is_some() { Answers::Driver } else { Answers::Host };
+        let Some(effect) = self.would_start(id, effect, by) else { return };
+        match own {
+            Some(reply) => self.step(Input::Reply(id, reply)),
+            None => self.carry_out(id, effect),
         }
-        if self.begins_turn(&effect) {
+    }
+
+    /// The reply to an effect that the host is not asked for.
+    fn own_reply(&mut self, effect: &Effect) -> Option<Reply> {
+        if self.begins_turn(effect) {
             // Changes by the host take effect together, from the next turn on.
             if let Err(text) = self.take_config(None) {
-                return self.step(Input::Reply(id, refusal(&effect, text)));
+                return Some(refusal(effect, text));
             }
         }
-        if !self.is_paired(&effect) {
-            return self.step(Input::Reply(id, Reply::Hook(Ok(()))));
+        if !self.is_paired(effect) {
+            return Some(Reply::Hook(Ok(())));
         }
-        if let Some(reply) = default_reply(&self.config.ports, &effect) {
-            return self.step(Input::Reply(id, reply));
-        }
-        if let Some(effect) = self.open_step(id, effect) {
-            self.carry_out(id, effect);
-        }
+        default_reply(&self.config.ports, effect)
     }
 
     /// Calls the host.
@@ -182,7 +186,7 @@ impl AgentStream {
         };
         let checkpoint = self.state.checkpoint_of_child(&call_id);
         let (id, name) = (call_id.clone(), tool_name.clone());
-        let context = ToolContext {
+        let mut context = ToolContext {
             call_id,
             tool_name,
             run_id: self.context().run_id.clone(),
@@ -196,10 +200,11 @@ impl AgentStream {
             arguments,
             cancel,
             updates: updates.clone(),
-            state: self.state_of_call(),
+            state: self.state.session().clone(),
             #[cfg(feature = "durable")]
-            durable: self.inside_of_call(),
+            durable: None,
         };
+        self.seam.place_call(&mut context);
         let future = guard(|| Ok(execute_in(config.ports.layers.tool.as_ref(), tool, context)));
         let future = future.unwrap_or_else(|text| Box::pin(async { ToolOutcome::Failed(text) }));
         let future = self.spans.tool(&id, &name, future);

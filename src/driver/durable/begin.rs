@@ -1,24 +1,18 @@
 //! How a run takes its slot, begins, and leaves.
 
-use std::cell::RefCell;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use crate::data::json::{FromJson, ToJson};
 use crate::data::json::{RawJson, Value};
 use crate::data::list::ListWriter;
 use crate::data::text;
-use crate::driver::{AgentLoopResult, AgentStream, Beginning, Next};
-use crate::host::config::AgentLoopConfig;
+use crate::driver::{AgentLoopResult, AgentStream, Beginning};
 use crate::host::ports::{AgentRunContext, StepEffect};
-use crate::host::state::SessionState;
 use crate::journal::steps::{Chance, Inside, Journal, Open, Outcome, Place, RunSlot, What, object_of};
 use crate::machine::{AgentCommand, Input, Output, hash_of};
 use crate::words::error::{AgentError, ErrorInfo, ErrorKind};
 use crate::words::event::RunStopReason;
-
-/// What an agent keeps of its journal between its runs.
-pub(crate) type JournalOfAgent = Rc<RefCell<Option<Rc<Journal>>>>;
 
 /// Why a journal is not replayed.
 const OTHER_PROMPT: &str = "the journal is that of a run with another prompt: give the run the prompt that it began with, \
@@ -38,17 +32,17 @@ impl AgentStream {
     /// Whether the run only repeats what an earlier process has lived: nothing new has happened yet. Always false for a run
     /// without [`Steps`](crate::ports::Steps).
     pub fn is_replaying(&self) -> bool {
-        self.slot.as_ref().is_some_and(|slot| slot.journal.replaying.get())
+        self.seam.slot.as_ref().is_some_and(|slot| slot.journal.replaying.get())
     }
 
     /// Takes a slot, if the run is durable.
-    pub(in crate::driver) fn seated(mut self) -> Self {
+    pub(in crate::driver) fn enter_own_journal(mut self) -> Self {
         let Some(engine) = self.config.ports.steps.clone() else { return self };
-        let journal = self.handover.journal.borrow().clone();
+        let journal = self.handover.seam.journal.borrow().clone();
         let journal = journal.unwrap_or_else(|| {
             let life = (self.config.rules.new_id)();
             let journal = Journal::new(engine, self.config.ports.timer.clone(), life);
-            *self.handover.journal.borrow_mut() = Some(journal.clone());
+            *self.handover.seam.journal.borrow_mut() = Some(journal.clone());
             journal
         });
         journal.runs.set(journal.runs.get() + 1);
@@ -56,8 +50,8 @@ impl AgentStream {
         let prefix =
             if number > 1 { ["r", &crate::data::text::number(number)].concat() } else { String::new() };
         let run_id = self.state.context().run_id.clone();
-        self.slot = Some(RunSlot::new(&journal, &prefix, Place::Root, self.mail_check(), &run_id));
-        self.config = self.with_steps(self.config.clone());
+        let slot = RunSlot::new(&journal, &prefix, Place::Root, self.mail_check(), &run_id);
+        self.take_slot(slot);
         self
     }
 
@@ -79,8 +73,12 @@ impl AgentStream {
         let run_id = self.state.context().run_id.clone();
         let slot = RunSlot::new(journal, call, place, self.mail_check(), &run_id);
         *slot.progress.borrow_mut() = Some(self.round.progress_flag());
-        self.slot = Some(slot);
-        self.config = self.with_steps(self.config.clone());
+        self.take_slot(slot);
+    }
+
+    fn take_slot(&mut self, slot: Rc<RunSlot>) {
+        self.config = Rc::new(slot.configure(&self.config));
+        self.seam.slot = Some(slot);
     }
 
     /// Says whether anything waits in the inbox.
@@ -91,48 +89,21 @@ impl AgentStream {
 
     /// Nobody will replay the run: it ends as if it were not part of a journal.
     pub fn give_up_journal(&mut self) {
-        if let Some(slot) = &self.slot {
+        if let Some(slot) = &self.seam.slot {
             slot.journal.is_given_up.set(true);
         }
     }
 
     /// The time of the journal that the run is part of, in milliseconds.
     pub fn journal_now(&self) -> Option<u64> {
-        self.slot.as_ref().map(|slot| slot.journal.clock.get())
-    }
-
-    /// A configuration whose chance repeats.
-    pub(in crate::driver) fn with_steps(&self, config: Rc<AgentLoopConfig>) -> Rc<AgentLoopConfig> {
-        let Some(slot) = &self.slot else { return config };
-        let mut config = config.as_ref().clone();
-        let (numbers, ids) = (slot.chance.clone(), slot.chance.clone());
-        config.rules.random = Rc::new(move || numbers.borrow_mut().number());
-        config.rules.new_id = Rc::new(move || ids.borrow_mut().id());
-        config.rules.has_approver |= slot.journal.engine.waits();
-        Rc::new(config)
-    }
-
-    pub(in crate::driver) fn has_steps(&self) -> bool {
-        self.slot
-            .as_ref()
-            .is_some_and(|slot| !slot.open.borrow().is_empty() || !slot.waiting.borrow().is_empty())
-    }
-
-    /// What the machine sees as the time.
-    pub(in crate::driver) fn journal_time(&self) -> Option<u64> {
-        let slot = self.slot.as_ref()?;
-        Some(match slot.streaming.get() {
-            // While an answer streams in, the time goes on for its limits alone.
-            Some((clock, began)) => clock + slot.journal.real_time().saturating_sub(began),
-            None => slot.journal.clock.get(),
-        })
+        self.seam.slot.as_ref().map(|slot| slot.journal.clock.get())
     }
 
     /// A run inside a call is ended by the run around it. What it has shown of an answer is in no record, so it is taken back:
     /// replayed, the run ends in the same way.
-    pub(in crate::driver) fn takes_back(&mut self) {
-        let Some(slot) = self.slot.as_ref().filter(|slot| !slot.is_root()) else { return };
-        slot.streaming.set(None);
+    pub(in crate::driver) fn take_back_unstored(&mut self) {
+        let Some(slot) = self.seam.slot.as_ref().filter(|slot| !slot.is_root()) else { return };
+        slot.clock.end_answer();
         if slot.unstored_answer().is_none() {
             return;
         }
@@ -140,30 +111,11 @@ impl AgentStream {
         event.into_iter().for_each(|event| self.outputs.put_back(Output::Event(event)));
     }
 
-    /// The session state for the tool that begins now.
-    pub(in crate::driver) fn state_of_call(&self) -> SessionState {
-        let Some(slot) =
-            self.slot.as_ref().filter(|slot| !slot.loose.borrow().contains_key(&slot.executing.get()))
-        else {
-            return self.state.session().clone();
-        };
-        let (state, held) = self.state.session().holding();
-        slot.held.borrow_mut().insert(slot.executing.get(), held);
-        state
-    }
-
-    /// Where an agent inside the call that begins now takes its steps.
-    pub(in crate::driver) fn inside_of_call(&self) -> Option<Rc<dyn std::any::Any>> {
-        let slot = self.slot.as_ref()?;
-        let call = slot.loose.borrow().get(&slot.executing.get()).cloned()?;
-        Some(Rc::new(Inside { journal: slot.journal.clone(), call }))
-    }
-
     // ---- the beginning
 
     /// Whether the run waits until what it begins with is stored.
-    pub(in crate::driver) fn awaits_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(slot) = self.slot.clone().filter(|slot| slot.is_root()) else { return false };
+    pub(in crate::driver) fn await_begin(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(slot) = self.seam.slot.clone().filter(|slot| slot.is_root()) else { return false };
         let journal = slot.journal.clone();
         if journal.failure.borrow().is_some() {
             self.fail();
@@ -243,7 +195,7 @@ impl AgentStream {
         let own = self.context().clone();
         let id = |key: &str, own: &Rc<str>| seen.text_at(key).map_or(own.clone(), Rc::from);
         let (run_id, session_id) = (id("runId", &own.run_id), id("sessionId", &own.session_id));
-        if let Some(slot) = &self.slot {
+        if let Some(slot) = &self.seam.slot {
             *slot.chance.borrow_mut() = Chance::new(&[&slot.prefix, &*run_id].concat());
         }
         self.state.set_context(AgentRunContext { run_id, session_id, ..own });
@@ -251,26 +203,22 @@ impl AgentStream {
 
     // ---- the end
 
-    /// The run is over. It ends when everything that was open is stored.
-    pub(in crate::driver) fn ends(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        let Some(slot) = self.slot.clone().filter(|slot| slot.is_root()) else {
-            return Poll::Ready(Next::End);
-        };
-        let journal = &slot.journal;
+    /// The run is over. Returns whether it waits until everything that was open is stored.
+    pub(super) fn await_end(&mut self, journal: &Journal, cx: &mut Context<'_>) -> bool {
         journal.poll(cx);
         if !journal.is_given_up.get()
             && journal.failure.borrow().is_none()
             && journal.open.borrow().iter().any(|open| open.record.borrow().is_none())
         {
-            return Poll::Pending;
+            return true;
         }
         journal.abandon();
-        Poll::Ready(Next::End)
+        false
     }
 
     /// The run leaves its journal, when it is over or gone.
-    pub(in crate::driver) fn leaves(&mut self) {
-        let Some(slot) = &self.slot else { return };
+    pub(in crate::driver) fn leave_journal(&mut self) {
+        let Some(slot) = &self.seam.slot else { return };
         slot.leave();
         if slot.is_root() && self.result.is_none() {
             // The process ends, or nobody wants the run any more: what is open is not stored.
@@ -280,7 +228,7 @@ impl AgentStream {
 
     /// The engine could not store a step: the run cannot go on in this process. Returns false.
     pub(super) fn fail(&mut self) -> bool {
-        let Some(slot) = self.slot.clone() else { return false };
+        let Some(slot) = self.seam.slot.clone() else { return false };
         if self.result.is_none() {
             let text = slot.journal.failure.borrow().clone().unwrap_or_default();
             let error =
@@ -301,8 +249,11 @@ impl AgentStream {
 
     /// Whether the run cannot go on in this process. Then its result says why.
     pub(in crate::driver) fn has_failed(&mut self) -> bool {
-        let failed =
-            self.slot.as_ref().is_some_and(|slot| slot.is_root() && slot.journal.failure.borrow().is_some());
+        let failed = self
+            .seam
+            .slot
+            .as_ref()
+            .is_some_and(|slot| slot.is_root() && slot.journal.failure.borrow().is_some());
         if failed {
             self.fail();
         }

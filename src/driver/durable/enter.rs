@@ -11,6 +11,7 @@ use crate::driver::AgentStream;
 use crate::driver::run::ends_answer;
 use crate::host::ports::{HookCall, StepEffect};
 use crate::host::tool::{Progress, ToolOutcome};
+use crate::journal::Entering;
 use crate::journal::steps::{Entry, Open, Outcome, Place, RunSlot, What, object_of};
 use crate::journal::tape::{read_reply, write_reply};
 use crate::machine::{AgentCommand, Effect, EffectId, Input, Output, Reply};
@@ -22,7 +23,7 @@ impl AgentStream {
 
     /// An effect would start now. Returns it if it starts in the ordinary way; otherwise it has become a step.
     pub(in crate::driver) fn open_step(&mut self, id: EffectId, effect: Effect) -> Option<Effect> {
-        let Some(slot) = self.slot.clone() else { return Some(effect) };
+        let Some(slot) = self.seam.slot.clone() else { return Some(effect) };
         slot.executing.set(id);
         match &effect {
             Effect::Choose => {
@@ -113,7 +114,7 @@ impl AgentStream {
                 continue;
             }
             if let Effect::Infer { .. } = effect {
-                slot.streaming.set(Some((slot.journal.clock.get(), slot.journal.real_time())));
+                slot.clock.begin_answer();
             }
             slot.executing.set(id);
             self.carry_out(id, effect);
@@ -125,7 +126,7 @@ impl AgentStream {
 
     /// A piece of an answer, or progress: it passes, unless it ends the answer.
     pub(in crate::driver) fn record_piece(&mut self, id: EffectId, mut reply: Reply) -> Option<Reply> {
-        let Some(slot) = self.slot.clone() else { return Some(reply) };
+        let Some(slot) = self.seam.slot.clone() else { return Some(reply) };
         if let Reply::Progress(Progress::Ask(asking)) = &mut reply
             && asking.ask.id.is_none()
         {
@@ -143,7 +144,7 @@ impl AgentStream {
             events.push(end);
         }
         self.round.remove(id);
-        slot.streaming.set(None);
+        slot.clock.end_answer();
         let open = slot.open.borrow().get(&id).cloned();
         open.iter().for_each(|open| open.end(Outcome::Value(value_of_events(&events))));
         None
@@ -151,7 +152,7 @@ impl AgentStream {
 
     /// The last reply of an effect: it is what the work of a step has ended with.
     pub(in crate::driver) fn record_outcome(&mut self, id: EffectId, reply: Reply) -> Option<Reply> {
-        let Some(slot) = self.slot.clone() else { return Some(reply) };
+        let Some(slot) = self.seam.slot.clone() else { return Some(reply) };
         if slot.loose.borrow_mut().remove(&id).is_some() {
             return Some(reply);
         }
@@ -180,12 +181,12 @@ impl AgentStream {
     }
 
     /// An effect is not wanted any more.
-    pub(in crate::driver) fn gives_up(&mut self, id: EffectId) {
-        let Some(slot) = self.slot.clone() else { return };
+    pub(in crate::driver) fn drop_step(&mut self, id: EffectId) {
+        let Some(slot) = self.seam.slot.clone() else { return };
         let open = slot.open.borrow_mut().remove(&id);
         if let Some(open) = open {
             if matches!(open.what, What::Model(_)) {
-                slot.streaming.set(None);
+                slot.clock.end_answer();
             }
             open.drop_work();
         }
@@ -203,7 +204,7 @@ impl AgentStream {
 
     /// Does what the journal wants of the run. Returns whether there was anything.
     pub(in crate::driver) fn deliver_next(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(slot) = self.slot.clone() else { return false };
+        let Some(slot) = self.seam.slot.clone() else { return false };
         slot.quiet.set(false);
         *slot.waker.borrow_mut() = Some(cx.waker().clone());
         if slot.is_root() {
@@ -220,19 +221,19 @@ impl AgentStream {
         // One piece at a time: the listeners hear of it before the next one enters.
         let piece = slot.pieces.borrow_mut().pop_front();
         if let Some((id, piece)) = piece {
-            self.at_journal_time(&slot, |run| run.enter_piece(id, piece));
+            slot.clock.paused(|| self.enter_piece(id, piece));
             return true;
         }
         let entry = slot.entry.take();
         let Some(entry) = entry else { return false };
         self.handle_progress();
-        self.at_journal_time(&slot, |run| run.enter(&slot, entry));
+        slot.clock.paused(|| self.enter(&slot, entry));
         true
     }
 
     /// Nothing is left to do in this run until something enters.
     pub(in crate::driver) fn when_idle(&mut self, cx: &mut Context<'_>) -> Option<Poll<bool>> {
-        let slot = self.slot.clone()?;
+        let slot = self.seam.slot.clone()?;
         if slot.place == Place::Hosted {
             self.handle_progress();
             if !self.outputs.is_empty() {
@@ -259,13 +260,6 @@ impl AgentStream {
             cx.waker().wake_by_ref();
         }
         Some(Poll::Pending)
-    }
-
-    /// What enters does so at the time of the journal, also while an answer streams in.
-    fn at_journal_time(&mut self, slot: &RunSlot, work: impl FnOnce(&mut Self)) {
-        let streaming = slot.streaming.take();
-        work(self);
-        slot.streaming.set(streaming);
     }
 
     fn enter(&mut self, slot: &Rc<RunSlot>, entry: Entry) {
@@ -300,9 +294,7 @@ impl AgentStream {
     /// A stored piece enters by the short way, as it did when it came.
     fn enter_piece(&mut self, id: EffectId, piece: AssistantMessageEvent) {
         self.update_now();
-        if let Some(recording) = &self.recording {
-            recording.takes_piece(&self.state, self.now, id, &piece);
-        }
+        self.seam.enters(&self.state, self.now, &Entering::Piece(id, &piece));
         match self.state.apply_stream_event(self.now, id, Reply::Stream(piece)) {
             Ok(event) => self.outputs.append(|out| out.extend(event.map(Output::Event))),
             Err(other) => self.step(Input::Reply(id, other)),
@@ -407,7 +399,7 @@ impl AgentStream {
             Some(value) => self.state.session().set(key, value.clone()),
             None => self.state.session().delete(key),
         }
-        if let Some(slot) = &self.slot {
+        if let Some(slot) = &self.seam.slot {
             slot.journal.engine.state_entered(key, value);
         }
     }
@@ -416,7 +408,7 @@ impl AgentStream {
         match read_reply(self.state.messages(), self.state.chosen_messages(), reply) {
             Ok(reply) => self.step(Input::Reply(id, reply)),
             Err(why) => {
-                if let Some(slot) = &self.slot {
+                if let Some(slot) = &self.seam.slot {
                     slot.journal.cannot_read(&open.name, &why);
                 }
             }

@@ -16,12 +16,12 @@ use super::enter::value_of_events;
 
 impl AgentStream {
     /// Takes what has reached the run from outside, for the journal. `None` if the run takes its commands itself.
-    pub(in crate::driver) fn diverts(&mut self) -> Option<bool> {
+    pub(in crate::driver) fn post_commands(&mut self) -> Option<bool> {
         let takes_mail = |slot: &Rc<RunSlot>| slot.place != Place::Inside && !slot.journal.is_given_up.get();
-        let slot = self.slot.clone().filter(|slot| takes_mail(slot) && self.begin.is_none())?;
+        let slot = self.seam.slot.clone().filter(|slot| takes_mail(slot) && self.begin.is_none())?;
         if !slot.is_root() && self.abort.is_waiting() {
             // The run around it ends it, and does so again when it is replayed.
-            self.takes_back();
+            self.take_back_unstored();
             return None;
         }
         if self.state.is_ended() || slot.entry.borrow().is_some() {
@@ -140,11 +140,11 @@ impl AgentStream {
 
     /// Ends the answer of a model here, with an error.
     pub(super) fn end_answer(&mut self, id: EffectId, error: ErrorInfo) {
-        let Some(slot) = self.slot.clone() else { return };
+        let Some(slot) = self.seam.slot.clone() else { return };
         let mut events = self.state.arrived_of(id);
         events.push(AssistantMessageEvent::Error(error));
         self.round.remove(id);
-        slot.streaming.set(None);
+        slot.clock.end_answer();
         let open = slot.open.borrow().get(&id).cloned();
         if let Some(open) = open {
             open.end(Outcome::Value(value_of_events(&events)));
@@ -160,7 +160,7 @@ impl AgentStream {
 
     /// Stops the run.
     pub(super) fn enter_abort(&mut self, reason: &Rc<str>) {
-        if let Some(slot) = &self.slot {
+        if let Some(slot) = &self.seam.slot {
             slot.journal.engine.abort_entered(reason);
         }
         self.close_children(reason);

@@ -82,7 +82,7 @@ impl AgentStream {
                 }
             }
             Timed::Attempt(_) => {
-                let now = self.journal_time().unwrap_or_default();
+                let now = slot.clock.now();
                 match self.state.patience(&self.config.rules, now) {
                     Err(error) => self.end_answer(effect, *error),
                     Ok(Some(ms)) => self.carry_out(timer, Effect::Sleep { ms }),

@@ -5,8 +5,13 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Waker;
 
+use futures::future::LocalBoxFuture;
+
 use crate::data::table::Table;
+use crate::host::config::AgentLoopConfig;
+use crate::host::ports::Timer;
 use crate::host::state::HeldChanges;
+use crate::host::tool::ToolContext;
 use crate::machine::{AgentCommand, Effect, EffectId, EffectNames, Reply};
 use crate::rules::stream::AssistantMessageEvent;
 
@@ -83,8 +88,7 @@ pub(crate) struct RunSlot {
     pub(crate) cut: Cell<bool>,
     /// Whether the run can do nothing until something enters.
     pub(crate) quiet: Cell<bool>,
-    /// While an answer streams in: the time of the journal at its beginning, and that of the clock.
-    pub(crate) streaming: Cell<Option<(u64, u64)>>,
+    pub(crate) clock: Rc<SlotClock>,
     pub(crate) waker: RefCell<Option<Waker>>,
     /// How many questions tools have asked in this process.
     pub(crate) asks: Cell<u64>,
@@ -120,12 +124,41 @@ impl RunSlot {
             pieces: RefCell::default(),
             cut: Cell::default(),
             quiet: Cell::default(),
-            streaming: Cell::default(),
+            clock: Rc::new(SlotClock { journal: journal.clone(), streaming: Cell::default() }),
             waker: RefCell::default(),
             asks: Cell::default(),
         });
         journal.slots.borrow_mut().push(Rc::downgrade(&slot));
         slot
+    }
+
+    /// A configuration whose chance and time are those of the journal.
+    pub(crate) fn configure(&self, config: &AgentLoopConfig) -> AgentLoopConfig {
+        let mut config = config.clone();
+        let (numbers, ids) = (self.chance.clone(), self.chance.clone());
+        config.rules.random = Rc::new(move || numbers.borrow_mut().number());
+        config.rules.new_id = Rc::new(move || ids.borrow_mut().id());
+        config.rules.has_approver |= self.journal.engine.waits();
+        config.ports.timer = Rc::new(SlotTimer { clock: self.clock.clone(), own: config.ports.timer });
+        config
+    }
+
+    /// A tool is about to begin: what it changes of the session state is part of its outcome. An agent inside it is part of this
+    /// journal.
+    pub(crate) fn place_call(&self, call: &mut ToolContext) {
+        let id = self.executing.get();
+        if let Some(name) = self.loose.borrow().get(&id).cloned() {
+            call.durable = Some(Rc::new(Inside { journal: self.journal.clone(), call: name }));
+            return;
+        }
+        let (state, held) = call.state.holding();
+        self.held.borrow_mut().insert(id, held);
+        call.state = state;
+    }
+
+    /// Whether steps are open, or the engine waits for something.
+    pub(crate) fn has_steps(&self) -> bool {
+        !self.open.borrow().is_empty() || !self.waiting.borrow().is_empty()
     }
 
     pub(crate) fn is_root(&self) -> bool {
@@ -221,5 +254,59 @@ impl RunSlot {
         if self.place == Place::Hosted {
             self.journal.wake();
         }
+    }
+}
+
+/// The time that a run sees: that of the last record that has entered.
+pub(crate) struct SlotClock {
+    journal: Rc<Journal>,
+    /// While an answer streams in: the time of the journal at its beginning, and that of the process.
+    streaming: Cell<Option<(u64, u64)>>,
+}
+
+impl SlotClock {
+    pub(crate) fn now(&self) -> u64 {
+        match self.streaming.get() {
+            // While an answer streams in, the time goes on for its limits alone.
+            Some((clock, began)) => clock + self.journal.real_time().saturating_sub(began),
+            None => self.journal.clock.get(),
+        }
+    }
+
+    /// An answer begins to stream in.
+    pub(crate) fn begin_answer(&self) {
+        self.streaming.set(Some((self.journal.clock.get(), self.journal.real_time())));
+    }
+
+    /// It has ended.
+    pub(crate) fn end_answer(&self) {
+        self.streaming.set(None);
+    }
+
+    /// Does work at the time of the journal, also while an answer streams in.
+    pub(crate) fn paused(&self, work: impl FnOnce()) {
+        let streaming = self.streaming.take();
+        work();
+        self.streaming.set(streaming);
+    }
+}
+
+/// The timer of a run: its own, with the time of the journal.
+struct SlotTimer {
+    clock: Rc<SlotClock>,
+    own: Rc<dyn Timer>,
+}
+
+impl Timer for SlotTimer {
+    fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    fn sleep(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
+        self.own.sleep(ms)
+    }
+
+    fn back_off(&self, ms: u64) -> LocalBoxFuture<'static, ()> {
+        self.own.back_off(ms)
     }
 }

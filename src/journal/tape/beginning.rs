@@ -5,6 +5,7 @@ use crate::data::list::{ListWriter, read_all};
 use crate::host::ports::AgentRunContext;
 use crate::host::state::SessionState;
 use crate::host::tool::Nesting;
+use crate::journal::Beginning;
 use crate::machine::{History, Letter, LoopState, read_any_child};
 use crate::rules::budget::{Accounts, Ledger};
 use crate::words::event::AgentEvent;
@@ -12,7 +13,7 @@ use crate::words::message::{AgentMessage, Usage};
 use crate::words::question::Question;
 
 use super::messages::{read_known, read_shown, write_known, write_shown};
-use super::{Beginning, optional};
+use super::optional;
 
 /// A run as a tape has it before its first input.
 pub(super) struct RunStart {

@@ -44,16 +44,8 @@ mod seen;
 mod text;
 mod wire;
 
-use std::rc::Rc;
-
 use crate::data::json::{FromJson, Value};
-use crate::host::config::AgentLoopConfig;
-use crate::host::tool::ChildEvent;
-use crate::machine::{EffectId, Input, LoopState, Output};
-use crate::rules::budget::Ledger;
-use crate::rules::stream::AssistantMessageEvent;
 use crate::words::event::AgentEvent;
-use crate::words::message::Usage;
 
 pub use answering::RuleAnswer;
 pub use digest::seal;
@@ -67,35 +59,6 @@ pub use seek::Seeker;
 pub use seen::Seen;
 pub use text::{Tape, TapeError};
 pub use wire::decode_again;
-
-/// Sees what enters the machine of a run, in order. The driver calls it.
-pub(crate) trait Recording {
-    /// A run begins, or goes on from a checkpoint.
-    fn begins(&self, state: &LoopState, beginning: &Beginning<'_>);
-    /// A configuration takes force. Returns the one that does.
-    fn takes_config(&self, config: &Rc<AgentLoopConfig>) -> Rc<AgentLoopConfig>;
-    /// An input is about to enter.
-    fn takes(&self, state: &LoopState, now: u64, input: &Input);
-    /// A piece of an answer is about to enter by the short way. Returns it.
-    fn takes_piece(&self, state: &LoopState, now: u64, id: EffectId, event: &AssistantMessageEvent);
-    /// What a step has put out.
-    fn gives(&self, state: &LoopState, out: &[Output]);
-    /// An effect starts.
-    fn starts(&self);
-    /// Returns a listener that hears what this one hears, and counts it.
-    fn listens(self: Rc<Self>, listener: Rc<dyn Fn(&AgentEvent)>) -> Rc<dyn Fn(&AgentEvent)>;
-    /// An agent inside a call reports an event, after the call has its result: because this effect is dropped, or by itself.
-    fn takes_late(&self, call_id: &str, event: &ChildEvent, dropped: Option<EffectId>);
-}
-
-/// What a run begins with, beside its state.
-pub(crate) struct Beginning<'a> {
-    /// The events that its checkpoint had not emitted yet; `None` for a run that has no checkpoint.
-    pub(crate) unemitted: Option<&'a [AgentEvent]>,
-    /// What the earlier runs of the agent have used.
-    pub(crate) used: Usage,
-    pub(crate) spent: Ledger,
-}
 
 /// A tape that was lived again.
 #[derive(Clone, Debug, Default)]

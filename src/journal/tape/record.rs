@@ -8,14 +8,15 @@ use crate::data::list::ListWriter;
 use crate::data::table::Table;
 use crate::host::config::AgentLoopConfig;
 use crate::host::tool::ChildEvent;
+use crate::journal::{Answers, Beginning, Entering, Seam};
 use crate::machine::{Effect, EffectId, EffectNames, Input, LoopState, Output, Reply};
 use crate::rules::budget::Amounts;
 use crate::rules::stream::AssistantMessageEvent;
-use crate::words::event::AgentEvent;
 use crate::words::message::AgentMessage;
 
 use super::asking::{functions_of, recorded};
 use super::beginning::write_run;
+use super::digest;
 use super::input::{write_child, write_input};
 use super::pen::{Pen, delta_of};
 use super::pieces::write_piece;
@@ -23,7 +24,6 @@ use super::plain::values_of;
 use super::redact::{Redact, Redactor};
 use super::text::{Tape, VERSION};
 use super::wire::hear_bytes;
-use super::{Beginning, Recording, digest};
 
 /// What a recorder writes.
 #[derive(Clone, Default)]
@@ -41,6 +41,10 @@ pub struct RecorderOptions {
     /// The events and the starts of effects that the tape has already, for one that goes on.
     pub counts: (u64, u64),
 }
+
+/// Hears the events of a run.
+#[cfg(feature = "durable")]
+type Listener = Rc<dyn Fn(&crate::words::event::AgentEvent)>;
 
 /// Writes a tape of the runs of one agent. Clones write the same one.
 #[derive(Clone)]
@@ -159,8 +163,19 @@ impl Recorder {
         pen.text.take()
     }
 
-    pub(crate) fn recording(&self) -> Rc<dyn Recording> {
+    #[cfg(feature = "durable")]
+    pub(crate) fn at_seam<Run>(&self) -> Rc<dyn Seam<Run>> {
         self.0.clone()
+    }
+
+    /// Returns a listener that hears what this one hears, and counts it.
+    #[cfg(feature = "durable")]
+    pub(crate) fn listening(&self, listener: Listener) -> Listener {
+        let pen = self.0.pen.clone();
+        Rc::new(move |event| {
+            pen.events.set(pen.events.get() + 1);
+            listener(event);
+        })
     }
 }
 
@@ -258,11 +273,8 @@ fn books_of(state: &LoopState) -> Vec<[Amounts; 3]> {
     own.chain(state.spending.around.books()).map(|books| books.borrow().totals()).collect()
 }
 
-impl Recording for Writing {
-    fn begins(&self, state: &LoopState, beginning: &Beginning<'_>) {
-        if self.is_stopped.get() {
-            return;
-        }
+impl Writing {
+    fn add_beginning(&self, state: &LoopState, beginning: &Beginning<'_>) {
         *self.names.borrow_mut() = EffectNames::default();
         self.open.borrow_mut().clear();
         if let Some((config, _)) = &*self.config.borrow()
@@ -276,30 +288,7 @@ impl Recording for Writing {
         *self.changes.borrow_mut() = state.session.changes();
     }
 
-    fn takes_config(&self, config: &Rc<AgentLoopConfig>) -> Rc<AgentLoopConfig> {
-        if self.is_stopped.get() {
-            return config.clone();
-        }
-        if let Some((known, recorded)) = &*self.config.borrow()
-            && Rc::ptr_eq(known, config)
-        {
-            return recorded.clone();
-        }
-        self.write_rules(config, false);
-        let mut recorded = recorded(config, &self.pen);
-        if self.hears_bytes {
-            let timer = config.ports.timer.clone();
-            hear_bytes(&mut recorded, &self.pen, Rc::new(move || timer.now()));
-        }
-        let recorded = Rc::new(recorded);
-        *self.config.borrow_mut() = Some((config.clone(), recorded.clone()));
-        recorded
-    }
-
-    fn takes(&self, state: &LoopState, now: u64, input: &Input) {
-        if self.is_stopped.get() {
-            return;
-        }
+    fn add_input(&self, state: &LoopState, now: u64, input: &Input) {
         self.write_surroundings(state);
         self.pen.line(|line| {
             self.pen.when(now, line);
@@ -315,10 +304,10 @@ impl Recording for Writing {
         }
     }
 
-    fn takes_piece(&self, state: &LoopState, now: u64, id: EffectId, event: &AssistantMessageEvent) {
+    fn add_piece(&self, state: &LoopState, now: u64, id: EffectId, event: &AssistantMessageEvent) {
         use AssistantMessageEvent as E;
         // What ends an answer, or begins it anew, takes the long way.
-        if self.is_stopped.get() || matches!(event, E::Start | E::Done { .. } | E::Error(_)) {
+        if matches!(event, E::Start | E::Done { .. } | E::Error(_)) {
             return;
         }
         self.write_surroundings(state);
@@ -364,7 +353,55 @@ impl Recording for Writing {
         pen.pieces.set(Some((id, events)));
     }
 
-    fn gives(&self, state: &LoopState, out: &[Output]) {
+    fn add_late(&self, call_id: &str, event: &ChildEvent, dropped: Option<EffectId>) {
+        let pen = &self.pen;
+        pen.line(|line| {
+            pen.when(pen.now.get(), line);
+            line.field("in", "late").field("callId", call_id).optional("id", &dropped);
+            write_child(event, line);
+        });
+    }
+}
+
+impl<Run> Seam<Run> for Writing {
+    fn configure(&self, config: Rc<AgentLoopConfig>) -> Rc<AgentLoopConfig> {
+        if self.is_stopped.get() {
+            return config;
+        }
+        if let Some((known, recorded)) = &*self.config.borrow()
+            && Rc::ptr_eq(known, &config)
+        {
+            return recorded.clone();
+        }
+        self.write_rules(&config, false);
+        let mut recorded = recorded(&config, &self.pen);
+        if self.hears_bytes {
+            let timer = config.ports.timer.clone();
+            hear_bytes(&mut recorded, &self.pen, Rc::new(move || timer.now()));
+        }
+        let recorded = Rc::new(recorded);
+        *self.config.borrow_mut() = Some((config, recorded.clone()));
+        recorded
+    }
+
+    fn starts(&self, _: &mut Run, _: EffectId, effect: Effect, _: Answers) -> Option<Effect> {
+        self.pen.starts.set(self.pen.starts.get() + 1);
+        Some(effect)
+    }
+
+    fn enters(&self, state: &LoopState, now: u64, entering: &Entering<'_>) {
+        if self.is_stopped.get() {
+            return;
+        }
+        match entering {
+            Entering::Beginning(beginning) => self.add_beginning(state, beginning),
+            Entering::Input(input) => self.add_input(state, now, input),
+            Entering::Piece(id, event) => self.add_piece(state, now, *id, event),
+            Entering::Late { call_id, event, dropped } => self.add_late(call_id, event, *dropped),
+        }
+    }
+
+    fn entered(&self, state: &LoopState, out: &[Output]) {
         if self.is_stopped.get() {
             return;
         }
@@ -387,29 +424,5 @@ impl Recording for Writing {
             *self.left.borrow_mut() = Some(state.messages().to_vec());
         }
         self.remember(state);
-    }
-
-    fn starts(&self) {
-        self.pen.starts.set(self.pen.starts.get() + 1);
-    }
-
-    fn listens(self: Rc<Self>, listener: Rc<dyn Fn(&AgentEvent)>) -> Rc<dyn Fn(&AgentEvent)> {
-        let pen = self.pen.clone();
-        Rc::new(move |event| {
-            pen.events.set(pen.events.get() + 1);
-            listener(event);
-        })
-    }
-
-    fn takes_late(&self, call_id: &str, event: &ChildEvent, dropped: Option<EffectId>) {
-        if self.is_stopped.get() {
-            return;
-        }
-        let pen = &self.pen;
-        pen.line(|line| {
-            pen.when(pen.now.get(), line);
-            line.field("in", "late").field("callId", call_id).optional("id", &dropped);
-            write_child(event, line);
-        });
     }
 }
