@@ -107,3 +107,13 @@ export interface PerformOptions {
  * const record = await perform({ kind: "tool", name: "add", arguments: { a: 1, b: 2 }, callId: "call_1" }, { tools: [add] });
  */
 export function perform(effect: StepEffect, options: PerformOptions): Promise<any>;
+
+/**
+ * Says where `turnwheel-server.wasm` comes from, the engine of agents with `host.step`, for hosts without files and `fetch`: the body
+ * of a workflow that runs in a VM, say. The same as `use` of `turnwheel/tape`. Not needed in browsers, Node, Bun, Deno and Workers.
+ *
+ * @throws if `source` is no function
+ * @example
+ * use(() => bytes); // of node_modules/turnwheel/turnwheel-server.wasm
+ */
+export function use(source: () => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>): void;

@@ -6,3 +6,4 @@ export { dbos } from "./durable/dbos.js";
 export { elsewhere } from "./durable/elsewhere.js";
 export { perform } from "./durable/perform.js";
 export { restate } from "./durable/restate.js";
+export { use } from "./boundary/server.js";

@@ -142,7 +142,7 @@ test("the request is the one that was sent, whichever moment is asked for first"
   assert.ok(log.requests.kept.reduce((sum, { rest }) => sum + rest.length, 0) < 151 * 5 + 3 * 310);
 });
 
-test("20,000 events: a moment costs no more than the events since its key frame, an event no more than the first ones", () => {
+test("20,000 events: a moment costs no more than the events of its turn, an event no more than the first ones", () => {
   const log = longLog(20_000);
   const { AgentState } = { AgentState: /** @type {any} */ (log.state).constructor };
   let taken = 0;

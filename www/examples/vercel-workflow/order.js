@@ -3,19 +3,20 @@
 // the step `run` as plain JSON.
 
 import { Agent, use } from "turnwheel/slim";
-import { byData, elsewhere, perform } from "turnwheel/durable";
+import { byData, elsewhere, perform, use as useServer } from "turnwheel/durable";
 import { createHook, getStepMetadata, getWorkflowMetadata, sleep } from "workflow";
 import { instructions, model, tell, tools } from "./agent.js";
 import { standIns } from "./stand-ins.js";
-import wasm from "./wasm.js";
+import { pageEngine, serverEngine } from "./wasm.js";
 
-const bytes = () => Uint8Array.from(atob(wasm), (letter) => letter.charCodeAt(0));
+/** @param {string} wasm */
+const bytesOf = (wasm) => Uint8Array.from(atob(wasm), (letter) => letter.charCodeAt(0));
 
 /** @param {string} customer */
 export async function order(customer) {
   "use workflow";
   standIns();
-  use(bytes);
+  useServer(() => bytesOf(serverEngine));
   const id = getWorkflowMetadata().workflowRunId;
   const host = byData({
     run,
@@ -35,7 +36,7 @@ export async function order(customer) {
 /** @param {Parameters<typeof perform>[0]} effect */
 async function run(effect) {
   "use step";
-  use(bytes);
+  use(() => bytesOf(pageEngine));
   return perform(effect, { model, tools, attempt: getStepMetadata().attempt });
 }
 

@@ -49,7 +49,7 @@ async function bytes(fallback) {
   try {
     return await (serverSource ?? fallback)();
   } catch (cause) {
-    throw new Error(`turnwheel-server.wasm, the engine of agents that are recorded or have \`host.step\`, cannot be read: ${textOf(cause)}; copy it there, or say with \`use\` of turnwheel/tape where it is; on Cloudflare Workers that is what an import of turnwheel/turnwheel-server.wasm gives`, { cause });
+    throw new Error(`turnwheel-server.wasm, the engine of agents that are recorded or have \`host.step\`, cannot be read: ${textOf(cause)}; copy it there, or say with \`use\` of turnwheel/tape or turnwheel/durable where it is; on Cloudflare Workers that is what an import of turnwheel/turnwheel-server.wasm gives`, { cause });
   }
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // What happened to an agent, event by event, and how it stood after each of them. Adding an event costs the same however
-// many there are; looking at a moment costs at most the events since the last key frame. A moment is the number of events
-// that have happened, as on a tape: 0 is before the first.
+// many there are; looking at a moment costs at most the events of its turn. A moment is the number of events that have
+// happened, as on a tape: 0 is before the first.
 
 import { checkNames, kindOf, misuse, numbersWithDefaults } from "../../shared.js";
 import { HistoryVersions } from "./history.js";
@@ -14,8 +14,8 @@ import { messageText, short } from "./words.js";
 /** @import { AgentEvent, AgentMessage } from "../../index.js" */
 /** @import { InspectorLogOptions, InspectedAgent, InspectorFrame, MarkKind } from "../../inspector.js" */
 
-/** A key frame is kept every so many events. */
-export const KEY_FRAME = 256;
+/** So many events are forgotten at once. */
+const AT_ONCE = 512;
 const MARKS = ["said", "steer", "follow_up", "stop", "note"];
 
 export class InspectorLog {
@@ -30,9 +30,9 @@ export class InspectorLog {
     this.events = [];
     /** @type {number[]} */
     this.times = [];
-    /** The states at the moments that are multiples of KEY_FRAME, once there is a later one. @type {AgentState[]} */
-    this.keyFrames = [];
-    /** The state at the newest moment. Nobody reads from it what cannot be copied afterwards. */
+    /** Where turns have begun, and what was known then: nothing is open there. @type {{ n: number, state: AgentState }[]} */
+    this.turns = [];
+    /** The state at the newest moment. */
     this.state = new AgentState();
     /** The state that was looked at last, to go on from. @type {{ n: number, state: AgentState } | undefined} */
     this.seen = undefined;
@@ -88,14 +88,15 @@ export class InspectorLog {
     const told = at ?? /** @type {{ at?: number }} */ (event).at;
     if (told !== undefined) this.ahead = told - Date.now();
     const time = Math.max(told ?? this.now(), this.times.at(-1) ?? -Infinity);
-    if (this.end % KEY_FRAME === 0) this.keyFrames.push(this.state.clone());
     const n = this.end + 1;
+    if (this.turns.length === 0) this.turns.push({ n: this.end, state: new AgentState(this.state) });
     this.state.take(event);
+    if (event.type === "turn_start") this.turns.push({ n, state: new AgentState(this.state) });
     this.lanes.push(event, time, n);
     this.#noteHistory(n, time, event, messages);
     this.events.push(event.type === "before_llm_call" ? this.requests.take(n, event) : event);
     this.times.push(time);
-    if (this.events.length > this.limit + 2 * KEY_FRAME) this.#forget();
+    if (this.events.length > this.limit + AT_ONCE) this.#forget();
     this.#changed();
   }
 
@@ -164,7 +165,7 @@ export class InspectorLog {
   /** The agent as it was at a moment. @param {number} n @returns {InspectorFrame} */
   frame(n) {
     const shown = Math.min(Math.max(n, this.first), this.end);
-    const state = this.end === this.first ? this.state.clone() : this.#stateAt(shown);
+    const state = this.#stateAt(shown);
     const { fold } = state;
     const { list, length } = this.history.at(shown);
     const { requests } = this;
@@ -186,9 +187,9 @@ export class InspectorLog {
 
   /** @param {number} n @returns {AgentState} */
   #stateAt(n) {
-    const { seen, first } = this;
-    const key = Math.floor(Math.max(n - 1, first) / KEY_FRAME) * KEY_FRAME;
-    const from = seen && seen.n <= n && seen.n >= key ? seen : { n: key, state: /** @type {AgentState} */ (this.keyFrames[(key - first) / KEY_FRAME]).clone() };
+    const { seen } = this;
+    const turn = this.turns.findLast((turn) => turn.n <= n) ?? { n: this.first, state: this.state };
+    const from = seen && seen.n <= n && seen.n >= turn.n ? seen : { n: turn.n, state: new AgentState(turn.state) };
     for (let i = from.n + 1; i <= n; i++) from.state.take(/** @type {AgentEvent} */ (this.event(i)));
     this.seen = { n, state: from.state };
     return from.state;
@@ -199,15 +200,18 @@ export class InspectorLog {
     return search(this, text);
   }
 
-  /** Forgets the oldest events, up to a key frame: `limit` of them are left, and a few more. */
+  /** Forgets the oldest turns: at least `limit` events are left. */
   #forget() {
-    const dropped = Math.floor((this.events.length - this.limit) / KEY_FRAME) * KEY_FRAME;
-    this.first += dropped;
-    this.events.splice(0, dropped);
-    this.times.splice(0, dropped);
-    this.keyFrames.splice(0, dropped / KEY_FRAME);
-    this.history.forget(this.first);
-    this.lanes.forget(this.first);
-    this.said = this.said.filter(({ n }) => n >= this.first);
+    let kept = 0;
+    while ((this.turns[kept + 1]?.n ?? Infinity) <= this.end - this.limit) kept++;
+    if (kept === 0) return;
+    this.turns.splice(0, kept);
+    const first = /** @type {{ n: number }} */ (this.turns[0]).n;
+    this.events.splice(0, first - this.first);
+    this.times.splice(0, first - this.first);
+    this.first = first;
+    this.history.forget(first);
+    this.lanes.forget(first);
+    this.said = this.said.filter(({ n }) => n >= first);
   }
 }

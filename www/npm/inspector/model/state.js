@@ -1,6 +1,5 @@
 // @ts-check
-// What an agent is in the middle of, after each of its events. A copy costs as much as the open turn, not as the history:
-// that is what key frames are made of.
+// What an agent is in the middle of, after each of its events.
 
 import { addUsage, callsOf, Fold, noUsage } from "../../shared.js";
 
@@ -12,7 +11,8 @@ import { addUsage, callsOf, Fold, noUsage } from "../../shared.js";
  */
 
 export class AgentState {
-  constructor() {
+  /** @param {AgentState} [before] what is known of an agent that has just begun a turn */
+  constructor(before) {
     this.fold = new Fold([]);
     this.runId = "";
     this.isRunning = false;
@@ -32,20 +32,9 @@ export class AgentState {
     this.error = undefined;
     /** The agents inside the open calls, by the ids of the calls that lead to them. @type {Map<string, AgentState>} */
     this.inside = new Map();
-  }
-
-  /** @returns {AgentState} */
-  clone() {
-    const copy = new AgentState();
-    const { fold } = this;
-    const { runId, isRunning, phase, turnIndex, usageBefore, usageOfRun, stopReason, error } = this;
-    Object.assign(copy, { runId, isRunning, phase, turnIndex, usageBefore, usageOfRun, stopReason, error });
-    Object.assign(copy.fold, { turn: fold.turn && { ...fold.turn }, turns: fold.turns, answer: fold.answer, isAnswering: fold.isAnswering, results: new Map(fold.results) });
-    copyInto(copy.fold.partial, fold.partial);
-    copy.calls = new Map(this.calls);
-    copy.questions = new Map(this.questions);
-    for (const [key, inner] of this.inside) copy.inside.set(key, inner.clone());
-    return copy;
+    if (!before) return;
+    const { runId, isRunning, phase, turnIndex, questions, usageBefore, usageOfRun, stopReason, error } = before;
+    Object.assign(this, { runId, isRunning, phase, turnIndex, questions: new Map(questions), usageBefore, usageOfRun, stopReason, error });
   }
 
   get usage() {
@@ -177,23 +166,5 @@ export class AgentState {
   #leave(callId) {
     for (const key of this.inside.keys()) if (key === callId || key.startsWith(`${callId}\n`)) this.inside.delete(key);
     for (const [id, { path }] of this.questions) if (path?.[0] === callId) this.questions.delete(id);
-  }
-}
-
-/**
- * Copies what has arrived of an answer. Nobody has asked the original for the arguments of its calls as values.
- * @param {Fold["partial"]} copy an empty one @param {Fold["partial"]} partial
- */
-function copyInto(copy, partial) {
-  for (const [contentIndex, block] of partial.blocks) {
-    if (block.type === "tool_call") {
-      const given = copy.beginCall(contentIndex, block.callId, block.toolName);
-      for (const piece of block.arguments?.pieces ?? []) given.push(piece);
-      given.before = block.before;
-      continue;
-    }
-    copy.grow(/** @type {any} */ ({ type: block.type, contentIndex, delta: block.text }));
-    const made = copy.blocks.get(contentIndex);
-    if (made) made.before = block.before;
   }
 }
