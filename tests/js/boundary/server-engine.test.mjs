@@ -53,7 +53,7 @@ test("an agent with steps that comes from a checkpoint goes on in the server eng
   const options = () => ({ model: scripted(["one", "two"]), host: { step } });
   const first = new Agent(options());
   await first.prompt("1");
-  const second = Agent.restore(first.checkpoint(), { model: scripted(["more"]), host: { step } });
+  const second = await Agent.restore(first.checkpoint(), { model: scripted(["more"]), host: { step } });
   const receipt = second.followUp("2");
   await second.continue();
   assert.equal((await receipt).delivered, true);
