@@ -233,12 +233,11 @@ impl Step<'_> {
         let accounts = self.accounts();
         let mut found = None;
         for (at, account) in accounts.iter().enumerate() {
-            if at < own {
-                self.warn(account);
-                // The last call may pass it, also when it is tried again; it may not pass those around it.
-                if self.state.spending.is_wrapping_up {
-                    continue;
-                }
+            // A run inside a call uses up the budgets around it too, and nobody else is there to say so.
+            self.warn(account);
+            // The last call may pass its own, also when it is tried again; it may not pass those around it.
+            if at < own && self.state.spending.is_wrapping_up {
+                continue;
             }
             // The last call that its own budget allows must not use what those around it do not allow.
             let is_open = matches!(found, None | Some((_, OnExceed::WrapUp)));
@@ -323,9 +322,9 @@ impl Step<'_> {
         let accounts = self.accounts();
         let exceeded = accounts.iter().find_map(|account| account.exceeded_by(&ONE_CALL, self.now));
         self.state.spending.has_refused_call |= exceeded.is_some();
-        if exceeded.is_some() && self.rules.budget.is_some() {
+        if exceeded.is_some() {
             // One batch may go from nothing to too much.
-            accounts.first().into_iter().for_each(|own| self.warn(own));
+            accounts.iter().for_each(|account| self.warn(account));
         }
         exceeded.into_iter().for_each(|reached| self.tell(BudgetState::Exceeded, reached));
         exceeded.is_some()

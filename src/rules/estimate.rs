@@ -39,10 +39,13 @@ impl Framing {
     }
 }
 
-/// Whether the server has refused a request before it read it.
+/// Whether the server has refused a request before it read it, or never saw it: a transport says so with the phase `connect`.
 pub(crate) fn was_refused(error: &ErrorInfo) -> bool {
     use ErrorKind as E;
-    matches!(error.code, E::Auth | E::Throttled | E::InvalidRequest | E::ContextOverflow | E::Misuse)
+    let is_unsent = error.code == E::Network && error.phase.as_deref() == Some("connect");
+    let is_refusal =
+        matches!(error.code, E::Auth | E::Throttled | E::InvalidRequest | E::ContextOverflow | E::Misuse);
+    is_refusal || is_unsent
 }
 
 /// The tokens of a text. Vocabularies differ, but most of them have the words of English, three digits, and runs of

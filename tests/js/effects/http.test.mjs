@@ -375,3 +375,15 @@ test("the options of a stream stand in the request", async (t) => {
   assert.equal(body.seed, 7);
   assert.equal(headers["x-trace"], "abc");
 });
+
+test("a request that never left costs nothing", async () => {
+  const port = await new Promise((/** @type {(port: number) => void} */ resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+      server.close(() => resolve(port));
+    });
+  });
+  const agent = new Agent({ model: openaiCompatible("m", { baseUrl: `http://127.0.0.1:${port}/v1`, price: { input: 10, output: 10 } }), systemPrompt: "x ".repeat(2_000), host: { sleep: async () => {} } });
+  const { error, usage } = await agent.prompt("Hello");
+  assert.deepEqual([error?.code, error?.phase, usage.total, usage.cost ?? 0, usage.estimated], ["network", "connect", 0, 0, undefined]);
+});

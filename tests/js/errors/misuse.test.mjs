@@ -350,3 +350,10 @@ test("turnwheel/slim: what is no function, or gives neither bytes nor a module, 
   const wasmMisuse = (/** @type {string} */ got) => ["misuse", `\`use\` wants a function that gives the wasm file, as bytes or as a compiled module; got ${got}`];
   assert.deepEqual(JSON.parse(stdout), [wasmMisuse("an object (Buffer)"), wasmMisuse("an object (Response)"), wasmMisuse("a string"), wasmMisuse("nothing"), foreign, foreign, ["", "Hi."]]);
 });
+
+test("a prompt that says nothing is refused in every form", () => {
+  const agent = new Agent({ model: scripted(["never"]) });
+  const nothing = /** @type {any[]} */ (["", " \n", [""], ["", " "], [{ type: "text", text: "" }], { role: "user", content: "" }, [{ role: "user", content: [{ type: "text", text: " " }] }], { role: "user", content: [] }]);
+  for (const input of nothing) misused(() => agent.prompt(input), /the prompt is an empty text; say something, or go on without a word by agent\.continue\(\)/);
+  assert.deepEqual([agent.isRunning, agent.messages], [false, []]);
+});

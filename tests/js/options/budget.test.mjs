@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RemoteAgent } from "../../../pkg/remote.js";
 import { agentHandler } from "../../../pkg/server.js";
-import { Agent, custom, misused, openai, readRun, subagent, testTool } from "../kit.mjs";
+import { Agent, custom, misused, openai, readRun, scripted, subagent, testTool } from "../kit.mjs";
 
 /** A model that asks for `work` for ever; each answer uses 100 tokens. */
 const tireless = (seen = { calls: 0 }) => custom("tireless", async function* ({ options }) {
@@ -43,7 +43,7 @@ test("a budget may be for all runs, raised by an assignment, and survives a rest
   const agent = new Agent(options);
   assert.equal((await agent.prompt("Go.")).turns, 3);
   assert.equal((await agent.prompt("Go on.")).turns, 0);
-  const again = Agent.restore(JSON.stringify(agent.checkpoint()), options);
+  const again = await Agent.restore(JSON.stringify(agent.checkpoint()), options);
   assert.equal((await again.prompt("Go on.")).turns, 0);
   again.budget = { ...again.budget, turns: 5 };
   assert.equal((await again.prompt("Go on.")).turns, 2);
@@ -98,7 +98,7 @@ test("a run may have a budget of its own, which its checkpoint keeps; clients ma
     if (event.type === "tool_execution_start") checkpoint ??= JSON.stringify(first.checkpoint());
   });
   await first.prompt("Go.", { budget: { turns: 2 } });
-  assert.equal((await Agent.restore(checkpoint, options()).continue()).turns, 2);
+  assert.equal((await (await Agent.restore(checkpoint, options())).continue()).turns, 2);
 
   misused(() => agent.prompt("Go.", { budget: { warnAt: 2 } }), /`budget.warnAt` must be between 0 and 1/);
   misused(() => agent.prompt("Go.", { budget: { scope: "agent" } }), /scope/);
@@ -118,4 +118,22 @@ test("a run may have a budget of its own, which its checkpoint keeps; clients ma
     else assert.match(error.message, /clients may not set `budget`; see the option `runOptions`/);
     client[Symbol.dispose]?.();
   }
+});
+
+test("whoever uses a budget up is warned first: also an agent inside a call, of the budget around it", async () => {
+  const usage = { input: 900, output: 100, cacheRead: 0, cacheWrite: 0, total: 1_000 };
+  const more = { toolCalls: [{ toolName: "look" }], usage };
+  const inner = () => new Agent({ model: scripted([more, more, more, more]), tools: [testTool("look", () => "seen")] });
+  const agent = new Agent({
+    model: scripted([{ toolCalls: [{ toolName: "research", arguments: { prompt: "Go" } }], usage }, { text: "done", usage }]),
+    tools: [subagent({ name: "research", description: "", agent: inner })], budget: { tokens: 3_500, warnAt: 0.5 },
+  });
+  /** @type {string[]} */
+  const heard = [];
+  agent.subscribe((event) => {
+    const inside = /** @type {any} */ (event.type === "subagent_event" ? event.event : event);
+    if (inside.type === "budget") heard.push(`${inside.state} ${inside.used}`);
+  });
+  await agent.prompt("Go");
+  assert.deepEqual(heard.slice(0, 2), ["warn 2000", "exceeded 3000"]);
 });

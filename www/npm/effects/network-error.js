@@ -5,6 +5,17 @@ import { AgentError, textOf } from "../core.js";
 
 /** @import { ErrorInfo } from "../index.js" */
 
+/** What hosts say of a request that never left: Node, Bun, and Deno in words. */
+const UNSENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/;
+const UNSENT_WORDS = /client error \(Connect\)/;
+
+/** Whether no byte of a request can have reached a server. @param {any} error */
+function isUnsent(error) {
+  // There are several causes if a name has several addresses.
+  const causes = [error?.cause?.errors ?? error?.cause ?? error].flat();
+  return causes.length > 0 && causes.every((cause) => UNSENT.test(cause?.code ?? "") || UNSENT_WORDS.test(textOf(cause)));
+}
+
 /**
  * Handles a failed fetch or a failed read: no response, or one that was cut off. In a browser a dead network
  * and a CORS refusal look the same, so the text names both, and the CORS setting of the servers we know.
@@ -21,7 +32,8 @@ export function networkError(error, url, reading) {
   if (page && page !== "null" && page !== origin) {
     message += `. Either nothing is reachable there, or the server refuses calls from ${page} (CORS), or the page's Content-Security-Policy does not list it under connect-src. ${corsHint(url, local, page)}`;
   } else if (local) message += ". Is the server running?";
-  return { code: "network", message, retryable: true, phase: "model" };
+  // The engine estimates no usage for what nobody has read.
+  return { code: "network", message, retryable: true, phase: isUnsent(error) ? "connect" : "model" };
 }
 
 /**

@@ -65,7 +65,16 @@ export function checkHistory(messages) {
 
 /** Converts one input or an array of them. An array of blocks is a single message. @param {unknown} input @returns {AgentMessage[]} */
 export function toMessages(input) {
-  if (typeof input === "string" && input.trim() === "") throw misuse("the prompt is an empty text; say something, or go on without a word by agent.continue()");
+  const messages = listOf(input);
+  if (messages.every(isSilent)) throw misuse("the prompt is an empty text; say something, or go on without a word by agent.continue()");
+  return messages;
+}
+
+/** Whether a message says nothing. @param {any} message */
+const isSilent = ({ role, content }) => role === "user" && content.every((/** @type {any} */ { type, text }) => type === "text" && text.trim() === "");
+
+/** @param {unknown} input @returns {AgentMessage[]} */
+function listOf(input) {
   if (!Array.isArray(input)) return [toMessage(input)];
   if (input.length === 0) throw misuse("a prompt needs at least one message, got an empty array");
   return input.every(isBlock) ? [toMessage(input)] : input.map((item, i) => toMessage(item, `input[${i}]`));
@@ -76,7 +85,7 @@ export const isBlock = (item) => typeof item === "object" && item !== null && ty
 
 /** Converts what a queue of the host returned. @param {any} inputs @returns {AgentMessage[]} */
 export function messagesOf(inputs) {
-  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : toMessages(inputs);
+  return inputs === undefined || inputs === null || inputs.length === 0 ? [] : listOf(inputs);
 }
 
 /** An address that is neither encrypted nor on this machine. */
