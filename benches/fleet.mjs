@@ -16,9 +16,9 @@ const checkpointOf = (count) => new Agent({ model: scripted([]), messages: talk(
 /** Who waits until the tool of an agent has begun: its announcement is stored then. */
 const begun = new Map();
 /** An agent whose run waits in a tool for ever, with the handler that a page would listen to. */
-const open = (lease) => {
+const open = async (lease) => {
   const wait = tool({ name: 'wait', description: 'Waits', parameters: { type: 'object' }, idempotent: true, execute: (_, { signal }) => new Promise((_, reject) => (begun.get(lease.id)?.(), signal.addEventListener('abort', () => reject(signal.reason)))) });
-  const agent = openAgent(lease, { model: scripted([{ text: 'Waiting. ', toolCalls: [{ toolName: 'wait' }] }]), tools: [wait] });
+  const agent = await openAgent(lease, { model: scripted([{ text: 'Waiting. ', toolCalls: [{ toolName: 'wait' }] }]), tools: [wait] });
   return { agent, handler: agentHandler(agent, { events: lease.events }) };
 };
 const waiting = (fleet, id) => fleet.open(id).then(({ agent }) => new Promise((resolve) => {
@@ -44,7 +44,7 @@ const until = async (isTrue) => { while (!isTrue()) await new Promise((resolve) 
 /** How long an agent takes to be stored that has so many messages, of which all but two were stored before. */
 async function storing(store, count) {
   const lease = await store.claim(`long-${count}`);
-  const agent = openAgent(lease, { model: scripted(Array.from({ length: 40 }, () => 'Good.')), messages: talk(count) });
+  const agent = await openAgent(lease, { model: scripted(Array.from({ length: 40 }, () => 'Good.')), messages: talk(count) });
   const times = [];
   for (let i = 0; i < 25; i++) {
     await agent.prompt('Go on');

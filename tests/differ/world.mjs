@@ -81,7 +81,12 @@ export class World {
 
   /** Plays all of it. */
   async play() {
-    this.try("make", () => this.from ? this.package.Agent.restore(this.from.text, this.options()) : new this.package.Agent(this.options()), (agent) => (this.agent = agent));
+    // A package of before November 2026 gives the restored agent at once.
+    const restored = this.from && await Promise.resolve().then(() => this.package.Agent.restore(this.from.text, this.options())).then((agent) => ({ agent }), (error) => ({ error }));
+    this.try("make", () => {
+      if (restored?.error) throw restored.error;
+      return restored?.agent ?? new this.package.Agent(this.options());
+    }, (agent) => (this.agent = agent));
     if (!this.agent) return;
     this.#listen();
     if (this.from) this.look();
@@ -247,7 +252,7 @@ const STEPS = {
   async restore(world, { damage }) {
     const text = JSON.stringify(world.agent.checkpoint());
     const { messages, ...options } = world.options();
-    const next = world.package.Agent.restore(damaged(text, damage), options);
+    const next = await world.package.Agent.restore(damaged(text, damage), options);
     world.agent[Symbol.dispose]();
     await quiet();
     world.restored(next);

@@ -119,10 +119,16 @@ export const textOf = (message) => message.content.filter((/** @type {any} */ bl
  * @param {() => unknown} act @param {RegExp} text
  */
 export function misused(act, text) {
-  assert.throws(act, (/** @type {any} */ error) => {
-    assert.equal(error.name, "AgentError");
-    assert.equal(error.code, "misuse", error.message);
-    assert.match(error.message, text);
-    return true;
-  });
+  assert.throws(act, (error) => isMisuse(error, text));
+}
+
+/** The same of what is awaited. @param {() => Promise<unknown>} act @param {RegExp} text */
+export const misusedLater = (act, text) => assert.rejects(act, (error) => isMisuse(error, text));
+
+/** @param {any} error @param {RegExp} text */
+function isMisuse(error, text) {
+  assert.equal(error.name, "AgentError");
+  assert.equal(error.code, "misuse", error.message);
+  assert.match(error.message, text);
+  return true;
 }

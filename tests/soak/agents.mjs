@@ -79,7 +79,7 @@ export class Life {
     await this.host.tell("begin", { id: this.id });
     const { Agent } = this.host.lib;
     const { checkpoint } = this.saved;
-    this.agent = checkpoint ? Agent.restore(checkpoint, this.options()) : new Agent(this.options());
+    this.agent = checkpoint ? await Agent.restore(checkpoint, this.options()) : new Agent(this.options());
     this.agent.subscribe((/** @type {any} */ event) => this.watch(event));
     if (checkpoint) for (const call of this.agent.pendingApprovals) this.drive.event?.({ ...call, type: "tool_approval_requested" });
     const user = (await this.drive.user?.()) ?? this.agent;

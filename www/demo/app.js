@@ -485,7 +485,7 @@ class App {
 
   /** @param {Checkpoint} checkpoint */
   #messagesOf(checkpoint) {
-    return this.turnwheel.Agent.restore(checkpoint, { model: this.turnwheel.scripted([]) }).messages;
+    return this.turnwheel.peek(checkpoint).messages;
   }
 
   /** Shows the conversation of all tabs, and from then on what happens. */

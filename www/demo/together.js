@@ -96,7 +96,7 @@ export class Together {
     const agent = await shared(this.privateId ?? currentId(), async (lease) => {
       const isOpen = lease.checkpoint !== undefined && isInProgress(lease.checkpoint);
       await mayContinue(isOpen);
-      this.own = openAgent(lease, { ...options(), ...(!lease.checkpoint && messages && { messages: [...messages] }) });
+      this.own = await openAgent(lease, { ...options(), ...(!lease.checkpoint && messages && { messages: [...messages] }) });
       return this.own;
     }, {
       store: this.store,

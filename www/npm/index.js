@@ -2,6 +2,7 @@
 // The public package. The entry files in ./entry set where the wasm file comes from and re-export this one.
 
 export { Agent, agentLoop, agentLoopContinue } from "./agent/agent.js";
+export { peek } from "./checkpoint/peek.js";
 export { budgetTrim, keepLast, pruneToolResults, reduce, slidingWindow } from "./context/reducers.js";
 export { errorInfo } from "./errors/error-info.js";
 export { AgentError } from "./shared.js";

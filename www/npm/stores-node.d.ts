@@ -86,10 +86,10 @@ export function fileStore(folder: string, options?: StoreOptions): FleetStore;
  * lease stops the run. `lease.wasRunning` says whether a run was in progress. Tools have the `fence` in their context.
  *
  * @example
- * const agent = openAgent(lease, { model, tools });
+ * const agent = await openAgent(lease, { model, tools });
  * if (lease.wasRunning) await agent.continue();
  */
-export function openAgent(lease: Lease, options: AgentOptions): Agent;
+export function openAgent(lease: Lease, options: AgentOptions): Promise<Agent>;
 
 /**
  * Joins a fleet: from now on this process claims agents when somebody asks for them, keeps those that have something to do, and
@@ -97,8 +97,8 @@ export function openAgent(lease: Lease, options: AgentOptions): Agent;
  *
  * @example
  * const fleet = joinFleet(store, {
- *   open(lease) {
- *     const agent = openAgent(lease, { model, tools });
+ *   async open(lease) {
+ *     const agent = await openAgent(lease, { model, tools });
  *     return { agent, handler: agentHandler(agent, { events: lease.events, authorize }) };
  *   },
  * });
@@ -118,7 +118,7 @@ export interface OpenAgent { agent: Agent; handler?: AgentHandler }
  * Options of `joinFleet`.
  *
  * @example
- * const options: FleetOptions = { open: (lease) => ({ agent: openAgent(lease, { model }) }), agents: 500 };
+ * const options: FleetOptions = { open: async (lease) => ({ agent: await openAgent(lease, { model }) }), agents: 500 };
  */
 export interface FleetOptions {
   /** Opens an agent that was claimed. If a run was in progress, it goes on as soon as this has returned. */

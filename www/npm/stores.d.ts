@@ -9,7 +9,7 @@ import type { EventLog } from "./server.js";
  * @example
  * const store: CheckpointStore = indexedDBStore();
  * const saved = await store.load("chat-7");
- * const agent = saved ? Agent.restore(saved, options) : new Agent(options);
+ * const agent = saved ? await Agent.restore(saved, options) : new Agent(options);
  * agent.subscribe(() => store.save("chat-7", agent.checkpoint()), { keep: true });
  * if (agent.canContinue) await agent.continue();
  */
@@ -182,6 +182,6 @@ export function seal(checkpoint: Checkpoint, key: SealKey | readonly SealKey[], 
  *
  * @example
  * const saved = await unseal(await store.load("chat-7"), [key, oldKey], { context: userId });
- * const agent = Agent.restore(saved, options);
+ * const agent = await Agent.restore(saved, options);
  */
 export function unseal(sealed: SealedCheckpoint | Checkpoint | string | undefined, key: SealKey | readonly SealKey[], options?: SealOptions): Promise<Checkpoint>;

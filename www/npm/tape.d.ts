@@ -273,10 +273,10 @@ export class TapeDivergence extends Error {
  * An agent that has lived the events up to `at`, and goes on for real with these options: `continue()` it.
  *
  * @example
- * const other = fork(tape, { at: 12, model: anthropic("claude-sonnet-4-5", { apiKey }), tools });
+ * const other = await fork(tape, { at: 12, model: anthropic("claude-sonnet-4-5", { apiKey }), tools });
  * console.log((await other.continue()).text);
  */
-export function fork(tape: Tape, options: { at: number } & AgentOptions): Agent;
+export function fork(tape: Tape, options: { at: number } & AgentOptions): Promise<Agent>;
 
 /**
  * A model and tools that answer from a tape, for tests of your own code. With `record: "missing"` what the tape does not have is

@@ -291,7 +291,7 @@ test("questions of every kind of an agent inside, also after a restore", async (
   const saved = JSON.stringify(agent.checkpoint());
   agent.resolve(budget.id, "reject");
   assert.equal((await read(run)).at(-1).result.stopReason, "completed");
-  const again = Agent.restore(saved, { ...options(), model: scripted(["All done again."]) });
+  const again = await Agent.restore(saved, { ...options(), model: scripted(["All done again."]) });
   const continued = again.continue();
   const [asked] = (await read(continued)).at(-1).outcome.interrupts;
   assert.deepEqual([asked.reason, asked.subagentRunId], ["turnwheel.budget", inside]);
@@ -303,7 +303,7 @@ test("a restored run goes on in the middle of a turn", async () => {
   const first = new Agent({ model: scripted([pays(1)]), tools: [pay()] });
   await read(first.prompt("Pay"));
   const saved = JSON.stringify(first.checkpoint());
-  const agent = Agent.restore(saved, { model: scripted(["Done."]), tools: [pay()] });
+  const agent = await Agent.restore(saved, { model: scripted(["Done."]), tools: [pay()] });
   const run = agent.continue();
   const asked = await read(run);
   const [{ id, toolCallId }] = asked.at(-1).outcome.interrupts;

@@ -171,7 +171,7 @@ test("the question of a budget sleeps in a checkpoint", async () => {
     break;
   }
   for (const early of [true, false]) {
-    const agent = Agent.restore(saved, options());
+    const agent = await Agent.restore(saved, options());
     const [question] = agent.pendingQuestions;
     assert.deepEqual([question?.kind, /** @type {any} */ (question).budget], ["budget", { kind: "turns", used: 1, limit: 1 }]);
     assert.deepEqual(agent.pendingApprovals, []);

@@ -122,7 +122,7 @@ test("a model that was switched in a checkpoint is told in the turn in which it 
     break;
   }
   const other = /** @type {any} */ (scripted(["one"]));
-  const again = Agent.restore(saved, { model: { ...other, id: "other" } });
+  const again = await Agent.restore(saved, { model: { ...other, id: "other" } });
   /** @type {string[]} */
   const told = [];
   for await (const event of again.continue()) if (event.type === "model_switched" || event.type === "message_end") told.push(event.type === "model_switched" ? `${event.from} ${event.to}` : event.message.model);

@@ -64,7 +64,7 @@ test("a message waits for a person when it is to be read after the batch", async
   agent.steer("By the way", { when: "after_batch" });
   await settle();
   const [question] = agent.pendingApprovals;
-  const copy = Agent.restore(agent.checkpoint(), { model: scripted(["Done."]), tools: [quick], approval: { mode: "enabled" } });
+  const copy = await Agent.restore(agent.checkpoint(), { model: scripted(["Done."]), tools: [quick], approval: { mode: "enabled" } });
   assert.equal(agent.resolve(question.id, "approve"), true);
   await run;
   const said = (messages) => messages.map(({ role, content }) => `${role}: ${content.map(({ text }) => text).join("")}`).slice(2);

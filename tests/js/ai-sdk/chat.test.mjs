@@ -285,7 +285,7 @@ test("an agent that was restored goes on when the question is answered", async (
   const before = new Chat7({ transport: chatTransport(asked) });
   await before.sendMessage({ text: "Pay" });
   const saved = JSON.stringify(asked.checkpoint());
-  const agent = Agent.restore(saved, { model: scripted(["Thanks."]), tools: [pay()] });
+  const agent = await Agent.restore(saved, { model: scripted(["Thanks."]), tools: [pay()] });
   const after = new Chat7({ transport: chatTransport(agent), messages: structuredClone(before.messages), sendAutomaticallyWhen: ai7.lastAssistantMessageIsCompleteWithApprovalResponses });
   await after.addToolApprovalResponse({ id: /** @type {any} */ (after.lastMessage?.parts.at(-1)).approval.id, approved: true });
   await until(() => after.status === "ready" && !agent.isRunning && after.messages.length > 1);

@@ -27,7 +27,7 @@ async function forged(change, more = {}) {
 
 /** Goes on from a checkpoint, and says what ran before anybody decided. @param {any} checkpoint @param {any} [more] */
 async function reading(checkpoint, more) {
-  const agent = Agent.restore(checkpoint, options(more));
+  const agent = await Agent.restore(checkpoint, options(more));
   /** @type {any[]} */
   const events = [];
   agent.subscribe((event) => void events.push(event));
@@ -125,7 +125,7 @@ test("what a restored agent shows before it goes on is what it would run", async
     own.untold = [{ type: "tool_approval_requested", id, callId: "c1", toolName: "read", arguments: { path: "harmless" }, askedAt: 0 }, { type: "tool_approval_requested", id: "never", callId: "c2", toolName: "read", arguments: {}, askedAt: 0 }];
   };
   const checkpoint = await forged(change);
-  const agent = Agent.restore(checkpoint, options());
+  const agent = await Agent.restore(checkpoint, options());
   const shows = () => agent.pendingQuestions.map(({ toolName, arguments: args }) => [toolName, args]);
   assert.deepEqual(shows(), [["pay", { n: 1 }], ["pay", { n: 2 }]]);
   /** @type {any[]} */
@@ -140,7 +140,7 @@ test("what a restored agent shows before it goes on is what it would run", async
 test("two calls with one question are refused", async () => {
   const checkpoint = await forged((run) => run.phase.calls.forEach((/** @type {any} */ call) => (call.question = { id: "same", askedAt: 0 })));
   await assert.rejects(async () => {
-    const { error } = await Agent.restore(checkpoint, options()).continue();
+    const { error } = await (await Agent.restore(checkpoint, options())).continue();
     throw error;
   }, /`question` must have an id that no other question has/);
   assert.deepEqual(ran, []);

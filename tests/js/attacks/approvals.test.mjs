@@ -107,7 +107,7 @@ test("two runs from one checkpoint share the open question, and no other", async
   await settle();
   const saved = JSON.stringify(first.checkpoint());
   const script = () => scripted([{ toolCalls: [{ callId: "t2", toolName: "pay", arguments: { n: 2 } }] }, "done"]);
-  const forks = [1, 2].map(() => Agent.restore(saved, { model: script(), tools: [pay()] }));
+  const forks = await Promise.all([1, 2].map(() => Agent.restore(saved, { model: script(), tools: [pay()] })));
   const ids = new Set();
   for (const fork of forks) {
     assert.equal(fork.pendingQuestions[0]?.id, first.pendingQuestions[0]?.id);

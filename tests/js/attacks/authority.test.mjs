@@ -230,7 +230,7 @@ test("a restored agent shows and takes nothing about a call that the host of an 
   await before;
   // As the first one, whose models have spoken already.
   const again = nested({}, { approveTool: () => decided.promise, model: scripted(["done"]) });
-  const agent = Agent.restore(checkpoint, { ...again.options, model: scripted(["done"]) });
+  const agent = await Agent.restore(checkpoint, { ...again.options, model: scripted(["done"]) });
   const handler = agentHandler(agent, {});
   const ask = async (/** @type {string} */ name, /** @type {any} */ init) => handler(new Request(`http://localhost/a/${name}`, init));
   const [{ id }] = /** @type {any} */ (agent.pendingApprovals);

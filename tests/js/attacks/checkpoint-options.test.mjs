@@ -11,7 +11,7 @@ async function asked(checkpoint) {
   const requests = [];
   /** @type {any} */
   const fetch = async (/** @type {any} */ _, /** @type {any} */ { headers, body }) => (requests.push({ headers, ...JSON.parse(new TextDecoder().decode(body)) }), new Response("data: [DONE]\n\n"));
-  const agent = Agent.restore(checkpoint, { model: openai("m", { apiKey: "k", fetch }), systemPrompt: "host", tools: [testTool("one", () => "1")], retry: { maxAttempts: 1 } });
+  const agent = await Agent.restore(checkpoint, { model: openai("m", { apiKey: "k", fetch }), systemPrompt: "host", tools: [testTool("one", () => "1")], retry: { maxAttempts: 1 } });
   await agent.continue();
   return requests[0];
 }
@@ -51,7 +51,7 @@ test("options that are none are an error that says so, or nothing", async () => 
     await run;
     checkpoint.metadata.turnwheel.options = options;
     try {
-      const { error } = await Agent.restore(JSON.stringify(checkpoint), { model: scripted(["done"]) }).continue();
+      const { error } = await (await Agent.restore(JSON.stringify(checkpoint), { model: scripted(["done"]) })).continue();
       assert.ok(!error || error.code === "misuse", JSON.stringify(options));
     } catch (error) {
       assert.equal(/** @type {any} */ (error).code, "misuse", `${JSON.stringify(options)}: ${error}`);

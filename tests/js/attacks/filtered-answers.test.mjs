@@ -104,7 +104,7 @@ test("a custom model's words count too, with every way to run tools, for an answ
     for (const more of [{}, { toolExecution: "sequential" }, { toolExecution: "priority" }, { gate: "prefix" }, { approval: { mode: "bypassed" } }, { approval: { rules: { pay: "approve" } } }, { policies: { preDispatch: [() => undefined] } }]) {
       const { ran, causes, agent } = await outcome(model(stopReason), more);
       assert.deepEqual([ran, causes], [0, ["filtered"]], JSON.stringify(more));
-      const restored = Agent.restore(JSON.stringify(agent.checkpoint()), { model: model(stopReason) });
+      const restored = await Agent.restore(JSON.stringify(agent.checkpoint()), { model: model(stopReason) });
       assert.equal(/** @type {any} */ (restored.messages.at(-1)).cause, "filtered");
     }
     const agent = new Agent({ model: model(stopReason, "__structured_output"), output: { type: "object", properties: { n: { type: "number" } } }, outputRetries: 0, host: clock().host });

@@ -133,7 +133,7 @@ test("a run that nobody has read to its end, one that waits for a person, and a 
   asked.subscribe(({ type }) => { if (type === "tool_approval_requested") requested.resolve(); });
   const pending = asked.prompt("Go");
   await requested.promise;
-  const restored = Agent.restore(asked.checkpoint(), { model: scripted(["restored"]), tools: [ask] });
+  const restored = await Agent.restore(asked.checkpoint(), { model: scripted(["restored"]), tools: [ask] });
   const unread = new Agent({ model: scripted(["unread"]) }).prompt("Go");
   const iterator = unread[Symbol.asyncIterator]();
   await grow();

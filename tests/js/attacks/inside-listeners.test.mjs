@@ -20,10 +20,10 @@ const DEEDS = {
   prompt: (agent) => void agent.prompt("Again."),
   continue: (agent) => void agent.continue(),
   restore: (agent, _run, options) => void Agent.restore(agent.checkpoint(), options),
-  "checkpoint, reset, restore": (agent, _run, options) => {
+  "checkpoint, reset, restore": async (agent, _run, options) => {
     const saved = agent.checkpoint();
     agent.reset();
-    Agent.restore(saved, options);
+    await Agent.restore(saved, options);
   },
   steer: (agent) => void agent.steer("Wait."),
   "leave the iterator": (_agent, run) => void run[Symbol.asyncIterator]().return?.(),

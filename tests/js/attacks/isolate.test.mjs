@@ -68,9 +68,9 @@ test("a checkpoint goes from an isolated agent to one that is not, and back", as
   const checkpoint = agent.checkpoint();
   await end();
   for (const isolate of [true, false]) {
-    const restored = Agent.restore(checkpoint, { model: scripted(["restored"]), tools: [testTool("wait", () => "again", { idempotent: true })], isolate });
+    const restored = await Agent.restore(checkpoint, { model: scripted(["restored"]), tools: [testTool("wait", () => "again", { idempotent: true })], isolate });
     assert.equal((await restored.continue()).text, "restored");
-    assert.equal((await Agent.restore(restored.checkpoint(), { model: scripted(["more"]), isolate: !isolate }).prompt("Go on")).text, "more");
+    assert.equal((await (await Agent.restore(restored.checkpoint(), { model: scripted(["more"]), isolate: !isolate })).prompt("Go on")).text, "more");
   }
 });
 
@@ -97,7 +97,7 @@ test("a run from a checkpoint that has not gone on yet outlives the instance", a
   const asked = new Agent({ model: scripted([call("pay"), "never"]), tools: [pay] });
   const run = asked.prompt("Go");
   await settle();
-  const restored = Agent.restore(run.checkpoint(), { model: scripted(["restored"]), tools: [pay] });
+  const restored = await Agent.restore(run.checkpoint(), { model: scripted(["restored"]), tools: [pay] });
   await new Agent(killer("shared")).prompt("Go");
   assert.equal((await run).error?.code, "internal");
   assert.deepEqual(restored.pendingApprovals.map(({ callId }) => callId), ["c1"]);

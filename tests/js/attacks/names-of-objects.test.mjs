@@ -18,17 +18,17 @@ test("a call of a sub-agent with such an id runs, is stored, and goes on", async
     const { text, messages } = await agent.prompt("Go").result;
     assert.equal(text, "Done.");
     assert.deepEqual(messages.filter(({ role }) => role === "tool_result").map((message) => /** @type {any} */ (message).content[0].text), ["in there"], callId);
-    const again = Agent.restore(checkpoints[1], { model: scripted(["Done again."]), tools: [inner] });
+    const again = await Agent.restore(checkpoints[1], { model: scripted(["Done again."]), tools: [inner] });
     assert.equal((await again.continue().result).text, "Done again.", callId);
   }
 });
 
-test("a checkpoint with such a type of part, or role, is refused as one", () => {
+test("a checkpoint with such a type of part, or role, is refused as one", async () => {
   for (const name of NAMES) {
     for (const message of [{ role: "user", content: [{ type: name }] }, { role: "assistant", content: [{ type: name, text: "x" }] }, { role: name, content: "x" }]) {
       const checkpoint = JSON.parse(JSON.stringify(new Agent({ model: scripted([]) }).checkpoint()));
       checkpoint.messages = [message];
-      assert.throws(() => Agent.restore(checkpoint, { model: scripted([]) }), (error) => AgentError.isInstance(error) && error.code === "misuse", JSON.stringify(message));
+      await assert.rejects(() => Agent.restore(checkpoint, { model: scripted([]) }), (error) => AgentError.isInstance(error) && error.code === "misuse", JSON.stringify(message));
     }
   }
 });

@@ -194,7 +194,7 @@ test("a checkpoint with a question about such a number asks nobody and runs noth
     const text = honest.replaceAll("4711", number);
     for (const given of [text, JSON.parse(text)]) {
       const { ran, pay } = paying();
-      const second = Agent.restore(given, { model: scripted(["done"]), tools: [pay] });
+      const second = await Agent.restore(given, { model: scripted(["done"]), tools: [pay] });
       assert.deepEqual(second.pendingQuestions, []);
       /** @type {any[]} */
       const events = [];
@@ -206,11 +206,11 @@ test("a checkpoint with a question about such a number asks nobody and runs noth
   }
   // It is shown as it runs, before it goes on too.
   const odd = paying();
-  const shown = Agent.restore(honest.replaceAll('"amount":4711', '"amount":4711,"__proto__":{"amount":1}'), { model: scripted(["done"]), tools: [odd.pay] });
+  const shown = await Agent.restore(honest.replaceAll('"amount":4711', '"amount":4711,"__proto__":{"amount":1}'), { model: scripted(["done"]), tools: [odd.pay] });
   assert.equal(JSON.stringify(/** @type {any} */ (shown.pendingQuestions[0]).arguments), '{"amount":4711}');
   // An honest one is asked about as before.
   const { ran, pay: honestly } = paying();
-  const third = Agent.restore(honest, { model: scripted(["done"]), tools: [honestly] });
+  const third = await Agent.restore(honest, { model: scripted(["done"]), tools: [honestly] });
   const [question] = third.pendingQuestions;
   const run = third.continue();
   await settle();

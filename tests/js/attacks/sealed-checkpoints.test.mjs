@@ -32,7 +32,7 @@ test("what was sealed comes back, through JSON and structured clone, in any orde
   const sealed = await seal(saved, key, { context: "user-1" });
   const forms = [sealed, JSON.stringify(sealed), structuredClone(sealed), JSON.parse(JSON.stringify(sealed, null, 2)), Object.fromEntries(Object.entries(sealed).reverse())];
   for (const form of forms) assert.deepEqual(await unseal(form, key, { context: "user-1" }), saved);
-  const agent = Agent.restore(await unseal(sealed, key, { context: "user-1" }), { model: scripted([]) });
+  const agent = await Agent.restore(await unseal(sealed, key, { context: "user-1" }), { model: scripted([]) });
   assert.equal(agent.pendingApprovals.length, 1);
 });
 
@@ -104,9 +104,9 @@ test("keys: the first of several seals, any of them opens; what is no key is nam
 test("what reads checkpoints says that one is sealed, and stores keep it as it is", async () => {
   const sealed = await seal(await checkpoint(), key);
   for (const form of [sealed, JSON.stringify(sealed), { ...sealed, messages: [], version: 1, metadata: {} }]) {
-    assert.throws(() => Agent.restore(form, { model: scripted([]) }), /is sealed; unseal it first/);
+    await assert.rejects(() => Agent.restore(form, { model: scripted([]) }), /is sealed; unseal it first/);
   }
-  assert.throws(() => Agent.restore(/** @type {any} */ (Promise.resolve(sealed)), { model: scripted([]) }), /got a promise; await it first/);
+  await assert.rejects(() => Agent.restore(/** @type {any} */ (Promise.resolve(sealed)), { model: scripted([]) }), /got a promise; await it first/);
   /** @type {any[]} */
   const rows = [];
   const storage = { transactionSync: (/** @type {() => any} */ work) => work(), sql: { exec: (/** @type {string} */ statement, /** @type {any[]} */ ...[, , json]) => (statement.startsWith("INSERT") && rows.push({ json }), { toArray: () => (statement.startsWith("SELECT") ? rows : []) }) } };

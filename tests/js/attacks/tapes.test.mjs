@@ -126,7 +126,7 @@ test("the moments of a tape that is refused say the same", async () => {
   const error = await replay(tape).result.then(() => undefined, (error) => error);
   assert.ok(error instanceof TapeDivergence);
   assert.throws(() => replay(tape).seek(tape.events), TapeDivergence);
-  assert.throws(() => fork(tape, { at: tape.events, model: scripted([]) }), TapeDivergence);
+  await assert.rejects(() => fork(tape, { at: tape.events, model: scripted([]) }), TapeDivergence);
   assert.throws(() => cassette(tape).unused, TapeDivergence);
 });
 

@@ -213,7 +213,7 @@ test("a panic ends every run with an error that is told, and the next run has a 
 
   const asleep = new Agent({ model: scripted([]) });
   asleep.followUp("Once");
-  const woken = Agent.restore(asleep.checkpoint(), { model: scripted(["a", "b"]) });
+  const woken = await Agent.restore(asleep.checkpoint(), { model: scripted(["a", "b"]) });
   assert.equal((await woken.prompt("Go")).text, "b");
 
   const { glue } = engine;

@@ -286,7 +286,7 @@ test("a checkpoint that is taken before everything is there says that the run ha
 
   const again = page();
   again.open();
-  const other = Agent.restore(taken, { model: openai("m", { apiKey: "not-a-real-key", fetch: again.fetch }), isolate: true });
+  const other = await Agent.restore(taken, { model: openai("m", { apiKey: "not-a-real-key", fetch: again.fetch }), isolate: true });
   const next = other.continue();
   await again.asked(1);
   await again.end(WHOLE);

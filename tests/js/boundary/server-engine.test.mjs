@@ -77,7 +77,7 @@ test("a bundle runs without the server engine; an agent that needs it gets an er
       console.log((await new Agent({ model: scripted(["fine"]) }).prompt("Go").result).text);
       console.log((await new Agent({ model: scripted(["fine"]), host: { step: async (_, work) => work() } }).prompt("Go").result).error.message);
     })();`;
-  const missing = (why) => `fine\nturnwheel-server.wasm, the engine of agents that are recorded or have \`host.step\`, cannot be read: ${why}; copy it there, or say with \`use\` of turnwheel/tape where it is; on Cloudflare Workers that is what an import of turnwheel/turnwheel-server.wasm gives`;
+  const missing = (why) => `fine\nturnwheel-server.wasm, the engine of agents that are recorded or have \`host.step\`, cannot be read: ${why}; copy it there, or say with \`use\` of turnwheel/tape or turnwheel/durable where it is; on Cloudflare Workers that is what an import of turnwheel/turnwheel-server.wasm gives`;
   for (const format of ["esm", "cjs"]) assert.equal(await alone(`import { Agent, scripted } from "./inline.js";${runs}`, format), missing("turnwheel/inline has no files beside it"));
   const left = await alone(`import { Agent, scripted } from "./entry/node.js";${runs}`);
   assert.equal(left, missing(/ENOENT: no such file or directory, open '\S+turnwheel-server\.wasm'/.exec(left)?.[0]));

@@ -249,7 +249,7 @@ test("a live agent: it is followed, looked back at, and what is shown at an even
       await frames(2);
       if (checkpoint.metadata.turnwheel.untold?.length > 0) continue;
       compared++;
-      const restored = Agent.restore(checkpoint, { model: scripted([]), tools });
+      const restored = await Agent.restore(checkpoint, { model: scripted([]), tools });
       const expected = restored.messages.map(({ content, role }) => `${role}: ${content.map((/** @type {any} */ block) => block.text ?? block.thinking ?? block.toolName).join("|")}`);
       const { frame } = inspector;
       const got = frame.messages.map(({ content, role }) => `${role}: ${content.map((/** @type {any} */ block) => block.text ?? block.thinking ?? block.toolName).join("|")}`);

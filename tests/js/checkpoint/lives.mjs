@@ -10,7 +10,7 @@ import { Agent, approve, options } from "./world.mjs";
  * @returns {Promise<any>} the agent, when the run has ended
  */
 export async function runLife(own, { from, until = Infinity, onEvent, die }) {
-  const agent = from === undefined ? new Agent(options(own)) : Agent.restore(from, options(own));
+  const agent = from === undefined ? new Agent(options(own)) : await Agent.restore(from, options(own));
   let count = 0;
   agent.subscribe((/** @type {any} */ event) => {
     if (own.dead) return;

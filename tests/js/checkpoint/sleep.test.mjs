@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { Agent, approve, options, world } from "./world.mjs";
 import { checkTrace } from "../grammar.mjs";
 import { isPlayed } from "../share.mjs";
-import { call, misused, scripted, settle, testTool } from "../kit.mjs";
+import { call, misused, misusedLater, scripted, settle, testTool } from "../kit.mjs";
 
 /** A history without timestamps. @param {readonly any[]} messages */
 const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" ? undefined : value)));
@@ -17,7 +17,7 @@ const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => 
 async function runLife(own, { from, until = Infinity, iterates = false } = {}) {
   /** @type {any[]} */
   const events = [];
-  const agent = from === undefined ? new Agent(options(own)) : Agent.restore(from, options(own));
+  const agent = from === undefined ? new Agent(options(own)) : await Agent.restore(from, options(own));
   /** @type {(saved: string) => void} */
   let sleep = () => {};
   const asleep = new Promise((resolve) => (sleep = resolve));
@@ -121,7 +121,7 @@ test("again and again, at any moment: the run comes to the same end", async () =
         if (events.at(-1).type !== "agent_end") continue;
       }
       checkTrace(trace);
-      const history = plain(result ? agent.messages : /** @type {any} */ (Agent.restore(/** @type {string} */ (saved), options(own))).messages);
+      const history = plain(result ? agent.messages : /** @type {any} */ (await Agent.restore(/** @type {string} */ (saved), options(own))).messages);
       const texts = (/** @type {any[]} */ messages) => messages.map(({ role, callId, content }) => (interrupted.has(callId) ? [role, callId] : [role, callId, content]));
       assert.deepEqual(texts(history), texts(plain(whole.agent.messages)), `seed ${seed}`);
       for (const id of ["b1", "d1"]) assert.ok(ran.filter((other) => other === id).length <= 1, `seed ${seed}: ${id} ran twice`);
@@ -144,7 +144,7 @@ test("the state of tools, the mail and the usage go along", async () => {
   });
   await agent.prompt("Go");
   const other = { ...world(), now: own.now + 86_400_000 };
-  const restored = Agent.restore(saved, options(other));
+  const restored = await Agent.restore(saved, options(other));
   assert.equal(restored.isRunning, false);
   assert.deepEqual(restored.pendingApprovals.map(({ callId }) => callId), ["b1"]);
   assert.equal(restored.messages.length, 6);
@@ -162,7 +162,7 @@ test("letters of before the first run keep their kind", async () => {
   const agent = new Agent({ model: scripted(["one", "two", "three"]) });
   agent.followUp("And then?");
   agent.steer("Hurry");
-  const restored = Agent.restore(agent.checkpoint(), { model: scripted(["one", "two", "three"]), steering: { atStart: "before_first_call" } });
+  const restored = await Agent.restore(agent.checkpoint(), { model: scripted(["one", "two", "three"]), steering: { atStart: "before_first_call" } });
   await restored.prompt("Go");
   assert.deepEqual(restored.messages.map((/** @type {any} */ { content }) => content[0].text), ["Go", "Hurry", "one", "And then?", "two"]);
 });
@@ -171,10 +171,10 @@ test("a decision before the run goes on counts; nobody has to be asked again", a
   const own = world();
   const slept = await runLife(own, { until: whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1 });
   const other = world();
-  const agent = Agent.restore(slept.saved, options(other));
+  const agent = await Agent.restore(slept.saved, options(other));
   agent.resolveTool("b1", { action: "reject", reason: "too dear" });
   // Put to sleep again before it was resumed: the decision is kept.
-  const again = Agent.restore(JSON.stringify(agent.checkpoint()), options(other));
+  const again = await Agent.restore(JSON.stringify(agent.checkpoint()), options(other));
   approve(again, other);
   await again.continue();
   const result = /** @type {any} */ (again.messages.find((/** @type {any} */ { role, callId }) => role === "tool_result" && callId === "b1"));
@@ -195,8 +195,8 @@ test("a run that has not begun is in the checkpoint with its prompt", async () =
 
 test("an agent that sleeps between runs is its history, its state and its mail", async () => {
   const agent = new Agent(options(world()));
-  assert.deepEqual(Agent.restore(agent.checkpoint(), options(world())).messages, []);
-  const done = Agent.restore(whole.agent.checkpoint(), options(world()));
+  assert.deepEqual((await Agent.restore(agent.checkpoint(), options(world()))).messages, []);
+  const done = await Agent.restore(whole.agent.checkpoint(), options(world()));
   assert.deepEqual(plain(done.messages), plain(whole.agent.messages));
   assert.deepEqual(done.usage, whole.agent.usage);
   assert.throws(() => done.continue(), /last message is an assistant message/);
@@ -207,48 +207,48 @@ test("what other settings do to a run that goes on", async () => {
   const { saved } = await runLife(world(), { until: approvalEvent });
   const fewer = world();
   const { tools, ...rest } = options(fewer);
-  const agent = Agent.restore(saved, { ...rest, tools: tools.slice(0, 2) });
+  const agent = await Agent.restore(saved, { ...rest, tools: tools.slice(0, 2) });
   approve(agent, fewer);
   await agent.continue();
   const missing = /** @type {any} */ (agent.messages.find((/** @type {any} */ { role, callId }) => role === "tool_result" && callId === "b1"));
   assert.equal(missing.cause, "unknown_tool");
-  assert.throws(() => Agent.restore(saved, { ...options(world()), messages: [] }), /leave `messages` out/);
-  const waiting = Agent.restore(saved, options(world()));
+  await assert.rejects(() => Agent.restore(saved, { ...options(world()), messages: [] }), /leave `messages` out/);
+  const waiting = await Agent.restore(saved, options(world()));
   assert.throws(() => waiting.prompt("Something else"), /continue\(\) it first, or reset\(\)/);
   waiting.reset();
   assert.deepEqual([waiting.messages.length, waiting.pendingApprovals.length], [0, 0]);
 });
 
-test("what is no checkpoint is refused with the reason", () => {
+test("what is no checkpoint is refused with the reason", async () => {
   const good = JSON.parse(JSON.stringify(whole.agent.checkpoint()));
   const refuse = (/** @type {any} */ change, /** @type {RegExp} */ text) =>
-    assert.throws(() => Agent.restore(/** @type {any} */ (typeof change === "string" ? change : { ...good, ...change }), options(world())), (/** @type {any} */ error) => {
+    assert.rejects(() => Agent.restore(/** @type {any} */ (typeof change === "string" ? change : { ...good, ...change }), options(world())), (/** @type {any} */ error) => {
       assert.equal(error.code, "misuse");
       assert.match(error.message, text);
       return true;
     });
-  refuse("{", /invalid checkpoint payload: /);
-  refuse("7", /a checkpoint must be an object or its JSON, got a number/);
-  refuse({ version: 2 }, /unsupported checkpoint version: 2/);
-  refuse({ format: "other" }, /unsupported checkpoint format: other/);
-  refuse({ run_id: "x" }, /`run_id` must be a UUID or null/);
-  refuse({ messages: [{ role: "user" }] }, /message 0: `content` must be a text or a list/);
-  refuse("{\"a\":1}", /missing version/);
-  refuse({ metadata: { turnwheel: { version: 9 } } }, /metadata.turnwheel is of version 9, this turnwheel reads 1/);
-  refuse({ metadata: { turnwheel: { version: 1, run: { turns: 1 } } } }, /the run of the checkpoint cannot be read: `runId` is missing/);
+  await refuse("{", /invalid checkpoint payload: /);
+  await refuse("7", /a checkpoint must be an object or its JSON, got a number/);
+  await refuse({ version: 2 }, /unsupported checkpoint version: 2/);
+  await refuse({ format: "other" }, /unsupported checkpoint format: other/);
+  await refuse({ run_id: "x" }, /`run_id` must be a UUID or null/);
+  await refuse({ messages: [{ role: "user" }] }, /message 0: `content` must be a text or a list/);
+  await refuse("{\"a\":1}", /missing version/);
+  await refuse({ metadata: { turnwheel: { version: 9 } } }, /metadata.turnwheel is of version 9, this turnwheel reads 1/);
+  await refuse({ metadata: { turnwheel: { version: 1, run: { turns: 1 } } } }, /the run of the checkpoint cannot be read: `runId` is missing/);
 });
 
 test("a call that would wait for ever, because nothing in the checkpoint waits for it, is refused", async () => {
   const approvalEvent = whole.events.findIndex(({ type }) => type === "tool_approval_requested") + 1;
   const { saved } = await runLife(world(), { until: approvalEvent });
-  const refuse = (/** @type {(run: any) => void} */ change, /** @type {RegExp} */ text) => {
+  const refuse = async (/** @type {(run: any) => void} */ change, /** @type {RegExp} */ text) => {
     const data = JSON.parse(typeof saved === "string" ? saved : JSON.stringify(saved));
     change(data.metadata.turnwheel.run);
-    assert.throws(() => Agent.restore(data, options(world())), text);
+    await assert.rejects(() => Agent.restore(data, options(world())), text);
   };
-  refuse((run) => void (run.table.entries = []), /the run of the checkpoint cannot be read: `table` must hold the calls that wait/);
-  refuse((run) => void (run.table.entries[0].call.callId = "x"), /`table` must hold the calls that wait/);
-  refuse((run) => void (run.phase.calls[0].status = "ready"), /`ready` must name the calls that are to run/);
+  await refuse((run) => void (run.table.entries = []), /the run of the checkpoint cannot be read: `table` must hold the calls that wait/);
+  await refuse((run) => void (run.table.entries[0].call.callId = "x"), /`table` must hold the calls that wait/);
+  await refuse((run) => void (run.phase.calls[0].status = "ready"), /`ready` must name the calls that are to run/);
 });
 
 test("a checkpoint of another engine is a history to go on from; what it says besides is kept", async () => {
@@ -262,7 +262,7 @@ test("a checkpoint of another engine is a history to go on from; what it says be
     metadata: { trimmed: 3 },
   };
   const own = world();
-  const agent = Agent.restore(/** @type {any} */ (theirs), options(own));
+  const agent = await Agent.restore(/** @type {any} */ (theirs), options(own));
   approve(agent, own);
   assert.deepEqual(agent.messages.map(({ role }) => role), ["custom", "user", "assistant", "tool_result"]);
   const { metadata, ...again } = agent.checkpoint();
@@ -274,7 +274,7 @@ test("a checkpoint of another engine is a history to go on from; what it says be
   assert.equal(metadata.trimmed, 3);
   const { stopReason } = await agent.continue();
   assert.equal(stopReason, "completed");
-  const legacy = Agent.restore(JSON.stringify(theirs.messages), options(world()));
+  const legacy = await Agent.restore(JSON.stringify(theirs.messages), options(world()));
   assert.equal(legacy.messages.length, 4);
 });
 
@@ -324,7 +324,7 @@ test("whatever is given as a checkpoint is taken or refused with a reason", asyn
       }
     }
     try {
-      const agent = Agent.restore(checkpoint, options(world()));
+      const agent = await Agent.restore(checkpoint, options(world()));
       taken++;
       agent.checkpoint();
       agent.reset();
@@ -353,12 +353,12 @@ test("a tool that runs again is given what its schema made of the arguments, as 
   const asleep = JSON.stringify(first.checkpoint());
   first.abort();
 
-  const second = await Agent.restore(asleep, options(asNumber, () => "counted")).continue().result;
+  const second = await (await Agent.restore(asleep, options(asNumber, () => "counted"))).continue().result;
   assert.deepEqual([second.stopReason, given], ["completed", [{ n: 7 }, { n: 7 }]]);
 
   // A new version of the tool no longer accepts text, so it is not called with one.
   const picky = schema(() => ({ issues: [{ message: "a number is wanted", path: ["n"] }] }));
-  const third = await Agent.restore(asleep, options(picky, () => "never")).continue().result;
+  const third = await (await Agent.restore(asleep, options(picky, () => "never"))).continue().result;
   const refused = third.messages.find((/** @type {any} */ message) => message.role === "tool_result");
   assert.deepEqual([refused.cause, given.length], ["invalid_arguments", 2]);
 });
@@ -370,7 +370,7 @@ test("arguments nested as deep as they may be come back with the run", async () 
   const agent = new Agent({ model: scripted([{ toolCalls: [{ callId: "a", toolName: "t", arguments: { deep } }] }, "done"]), tools: [{ name: "t", description: "", parameters: { type: "object" }, execute: (args) => JSON.stringify(args) }] });
   assert.equal((await agent.prompt("go")).text, "done");
   assert.equal(/** @type {any} */ (agent.messages[2]).isError, false);
-  const again = Agent.restore(JSON.parse(JSON.stringify(agent.checkpoint())), { model: scripted(["more"]) });
+  const again = await Agent.restore(JSON.parse(JSON.stringify(agent.checkpoint())), { model: scripted(["more"]) });
   assert.deepEqual(again.messages, agent.messages);
   assert.equal((await again.prompt("on")).text, "more");
 });
@@ -389,14 +389,14 @@ test("a checkpoint that somebody wrote into is refused in words, or taken, and e
     change(checkpoint, checkpoint.metadata.turnwheel);
     return () => Agent.restore(checkpoint, options());
   };
-  misused(changed((_, own) => (own.sessionId = 5)), /`sessionId` must be a text/);
-  misused(changed((_, own) => (own.untold = 5)), /`untold` must be a list of events/);
-  misused(changed((_, own) => (own.untold = [null])), /`untold` must be a list of events/);
-  misused(changed((_, own) => (own.untold = { type: "turn_start" })), /`untold` must be a list of events/);
-  misused(changed((_, own) => (own.run.table.entries = 5)), /a list was expected, got a number/);
-  misused(changed((_, own) => (own.run.table.entries = [null])), /the `state` of a call/);
-  misused(changed((checkpoint) => (checkpoint.messages[0].provider_options.turnwheel.blocks = [null])), /message 0: /);
-  const begun = changed((_, own) => (delete own.run, Object.assign(own, { prompts: [{ role: "user", content: [], timestamp: 0 }], runId: 5 })))();
+  await misusedLater(changed((_, own) => (own.sessionId = 5)), /`sessionId` must be a text/);
+  await misusedLater(changed((_, own) => (own.untold = 5)), /`untold` must be a list of events/);
+  await misusedLater(changed((_, own) => (own.untold = [null])), /`untold` must be a list of events/);
+  await misusedLater(changed((_, own) => (own.untold = { type: "turn_start" })), /`untold` must be a list of events/);
+  await misusedLater(changed((_, own) => (own.run.table.entries = 5)), /a list was expected, got a number/);
+  await misusedLater(changed((_, own) => (own.run.table.entries = [null])), /the `state` of a call/);
+  await misusedLater(changed((checkpoint) => (checkpoint.messages[0].provider_options.turnwheel.blocks = [null])), /message 0: /);
+  const begun = await changed((_, own) => (delete own.run, Object.assign(own, { prompts: [{ role: "user", content: [], timestamp: 0 }], runId: 5 })))();
   assert.equal(typeof begun.continue().runId, "string");
   begun.abort();
   await begun.waitForIdle();
@@ -413,7 +413,7 @@ test("a history that was written elsewhere can be put to sleep as well", async (
     { role: "assistant", content: [{ type: "tool_call", callId: "a", toolName: "look" }], usage: null, timestamp: 1 },
     { role: "tool_result", callId: "a", toolName: "look", content: [], timestamp: 1 },
   ]);
-  const agent = Agent.restore(new Agent({ model: scripted([]), messages: history }).checkpoint(), { model: scripted(["on"]) });
+  const agent = await Agent.restore(new Agent({ model: scripted([]), messages: history }).checkpoint(), { model: scripted(["on"]) });
   assert.deepEqual(agent.messages[0], history[0]);
   assert.deepEqual(agent.messages[1].content, [{ type: "tool_call", callId: "a", toolName: "look", arguments: {} }]);
   assert.equal((await agent.continue()).text, "on");
@@ -446,7 +446,7 @@ test("pieces that are held back: what comes behind them is in a checkpoint that 
       });
     });
     const second = { ...world(), failed: first.failed };
-    const restored = Agent.restore(saved, held(second));
+    const restored = await Agent.restore(saved, held(second));
     restored.subscribe((event) => void (event.type !== "run_resumed" && events.push(event)));
     approve(restored, second);
     await restored.continue();
@@ -477,7 +477,7 @@ test("a structured answer is still there, as its schema returns it, wherever the
       let seen = 0;
       agent.subscribe(() => { if (++seen === at) { saved = JSON.stringify(agent.checkpoint()); agent.abort(); } });
       await agent.prompt("Go");
-      const { output } = await Agent.restore(saved, own()).continue();
+      const { output } = await (await Agent.restore(saved, own())).continue();
       assert.deepEqual(output, { a: 1, checked: true }, `after event ${at}`);
     }
   }
@@ -494,7 +494,7 @@ test("a run whose end nobody took yet is counted once, wherever it goes on", asy
     assert.ok(isFirst && agent.usage.total === 6);
     isFirst = false;
     const saved = agent.checkpoint();
-    const restored = Agent.restore(saved, { model: scripted([]) });
+    const restored = await Agent.restore(saved, { model: scripted([]) });
     const { usage } = await restored.continue();
     assert.deepEqual([usage.total, restored.usage.total], [6, 6]);
     assert.deepEqual(restored.messages, agent.messages);

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { fileStore, openAgent, postgresStore, sqliteStore } from "../../../pkg/stores-node.js";
 import { seal } from "../../../pkg/stores.js";
 import { folder, hasPostgres, hasSqlite, postgres, storeOf } from "./stores.mjs";
-import { Agent, call, misused, scripted, testTool } from "../kit.mjs";
+import { Agent, call, misused, misusedLater, scripted, testTool } from "../kit.mjs";
 
 const KINDS = [["files", true], ["sqlite", hasSqlite], ["postgres", hasPostgres]];
 const checkpointOf = (/** @type {string[]} */ ...texts) => new Agent({ model: scripted([]), messages: texts.map((text) => ({ role: "user", content: [{ type: "text", text }], timestamp: 1 })) }).checkpoint();
@@ -114,7 +114,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       }, { idempotent: true })];
       const lease = await one.claim("run", { ttlMs: 1_000 });
       if (!lease) throw new Error("taken");
-      const first = openAgent(lease, { model: scripted([call("work")]), tools });
+      const first = await openAgent(lease, { model: scripted([call("work")]), tools });
       const run = first.prompt("Go");
       while (began.length === 0) await pause(5);
       // What a tool that has begun can rely on: its announcement is stored.
@@ -128,7 +128,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       assert.ok((await two.abandoned()).includes("run"));
       const taken = await two.claim("run");
       if (!taken) throw new Error("taken");
-      const second = openAgent(taken, { model: scripted(["done"]), tools });
+      const second = await openAgent(taken, { model: scripted(["done"]), tools });
       assert.equal(second.canContinue, true);
       const { stopReason, text } = await second.continue();
       assert.deepEqual([stopReason, text, began.length], ["completed", "done", 2]);
@@ -140,7 +140,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
     await t.test("what was stored once is not written again, however long the conversation", async () => {
       const lease = await one.claim("long");
       if (!lease) throw new Error("taken");
-      const agent = openAgent(lease, { model: scripted(["one", "two"]), messages: checkpointOf("x").messages.map(() => ({ role: /** @type {const} */ ("user"), content: "x", timestamp: 1 })) });
+      const agent = await openAgent(lease, { model: scripted(["one", "two"]), messages: checkpointOf("x").messages.map(() => ({ role: /** @type {const} */ ("user"), content: "x", timestamp: 1 })) });
       await agent.prompt("Go");
       await lease.events.sync?.();
       let readings = 0;
@@ -160,7 +160,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       const lease = await one.claim("lost", { ttlMs: 60_000 });
       if (!lease) throw new Error("taken");
       let began = 0;
-      const agent = openAgent(lease, { model: scripted([call("first"), call("second"), "done"]), tools: [testTool("first", async () => (began++, await two.delete("lost"), "gone")), testTool("second", () => began++)] });
+      const agent = await openAgent(lease, { model: scripted([call("first"), call("second"), "done"]), tools: [testTool("first", async () => (began++, await two.delete("lost"), "gone")), testTool("second", () => began++)] });
       const { stopReason, error } = await agent.prompt("Go");
       assert.deepEqual([stopReason, began, lease.isHeld], ["aborted", 1, false], error?.message);
       assert.equal(await one.load("lost"), undefined);
@@ -218,7 +218,7 @@ test("misuse is named", async (t) => {
   misused(() => sqliteStore(/** @type {any} */ (7)), /sqliteStore takes a file's name or a DatabaseSync, got a number/);
   if (!hasSqlite) misused(() => sqliteStore("a.db"), /sqliteStore needs `node:sqlite`, which Node has from 22 on; here, use fileStore\(folder\)/);
   misused(() => fileStore("a", /** @type {any} */ ({ ttl: 5 })), /unknown option `ttl` of a store; there are ttlMs, owner, seal/);
-  misused(() => openAgent(/** @type {any} */ ({}), { model: scripted([]) }), /openAgent takes a lease, as store\.claim gives it/);
+  await misusedLater(() => openAgent(/** @type {any} */ ({}), { model: scripted([]) }), /openAgent takes a lease, as store\.claim gives it/);
   const store = fileStore(folder(t));
   await assert.rejects(store.claim(""), /the id of an agent must be a text of 500 characters at most/);
   for (const id of ["a\0b", "half \ud800", "\udc00"]) await assert.rejects(store.claim(id), /the id of an agent must be a text without zeros \(U\+0000\) and without halves of surrogate pairs/);

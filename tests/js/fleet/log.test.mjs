@@ -88,7 +88,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       await two.delete("stale");
       await assert.rejects(Promise.resolve(lease.events.sync?.()), { code: "lost_lease" });
       await assert.rejects(Promise.resolve(lease.events.sync?.()), { code: "lost_lease" });
-      const handler = agentHandler(openAgent(lease, { model: scripted([]) }), { events: lease.events });
+      const handler = agentHandler(await openAgent(lease, { model: scripted([]) }), { events: lease.events });
       const { status, headers } = await handler(new Request("http://localhost/state"));
       assert.deepEqual([status, headers.get("retry-after")], [503, "1"]);
     });
@@ -96,7 +96,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
     await t.test("whoever has lost the lease and does not know it shows nobody what was", async () => {
       const lease = await one.claim("unaware");
       if (!lease) throw new Error("taken");
-      const handler = agentHandler(openAgent(lease, { model: scripted([]) }), { events: lease.events });
+      const handler = agentHandler(await openAgent(lease, { model: scripted([]) }), { events: lease.events });
       assert.equal((await handler(new Request("http://localhost/state"))).status, 200);
       await two.delete("unaware");
       assert.equal(lease.isHeld, true, "by its own clock");
@@ -112,7 +112,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       const start = lease.events.last;
       for (let i = 1; i <= 700; i++) lease.events.append(entry(start + i));
       await lease.events.sync?.();
-      const handler = agentHandler(openAgent(lease, { model: scripted([]) }), { events: lease.events });
+      const handler = agentHandler(await openAgent(lease, { model: scripted([]) }), { events: lease.events });
       await two.delete("waiting");
       assert.equal(lease.isHeld, true, "by its own clock");
       const stream = (await handler(new Request(`http://localhost/events?lastEventId=${start}`))).body?.getReader();
@@ -129,7 +129,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       const fences = [];
       const look = testTool("look", (/** @type {any} */ _, /** @type {any} */ { fence }) => (fences.push(fence), "seen"));
       const helper = subagent({ name: "helper", description: "Helps", agent: () => new Agent({ model: scripted([call("look"), "done"]), tools: [look] }) });
-      const agent = openAgent(lease, { model: scripted([call("look"), call(["helper", { prompt: "Go" }]), "done"]), tools: [look, helper], wrapTool: (_, next) => next() });
+      const agent = await openAgent(lease, { model: scripted([call("look"), call(["helper", { prompt: "Go" }]), "done"]), tools: [look, helper], wrapTool: (_, next) => next() });
       const handler = agentHandler(agent, { events: lease.events });
       assert.equal((await agent.prompt("Go")).stopReason, "completed");
       await (await handler(new Request("http://localhost/state"))).text();
@@ -157,8 +157,8 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       /** @type {any[]} */
       const fleets = [];
       const join = (/** @type {any} */ store) => {
-        const fleet = joinFleet(store, { takeoverMs: 50, open: (lease) => {
-          const agent = openAgent(lease, { model: model(), tools });
+        const fleet = joinFleet(store, { takeoverMs: 50, open: async (lease) => {
+          const agent = await openAgent(lease, { model: model(), tools });
           return { agent, handler: agentHandler(agent, { events: lease.events }) };
         } });
         fleets.push(fleet);
@@ -208,14 +208,14 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       const model = () => by((request) => (resultsIn(request) === 0 ? call("pay") : "done"));
       const lease = await one.claim("cut");
       if (!lease) throw new Error("taken");
-      const run = openAgent(lease, { model: model(), tools: tools(true) }).prompt("Go");
+      const run = (await openAgent(lease, { model: model(), tools: tools(true) })).prompt("Go");
       await started.promise;
       await lease.handOver({ graceMs: 20 });
       assert.equal((await run).stopReason, "aborted", "here it is over");
       const next = await two.claim("cut");
       if (!next) throw new Error("taken");
       assert.equal(next.wasRunning, true);
-      const agent = openAgent(next, { model: model(), tools: tools(false) });
+      const agent = await openAgent(next, { model: model(), tools: tools(false) });
       assert.equal((await agent.continue()).stopReason, "completed");
       assert.equal(/** @type {any} */ (agent.messages[2]).cause, "interrupted");
       await next.release();
@@ -230,7 +230,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       const options = () => ({ model: by((request) => (resultsIn(request) === 0 ? call(["helper", { prompt: "Look" }]) : "done")), tools: [helper] });
       const held = await one.claim("inside");
       if (!held) throw new Error("taken");
-      const outer = openAgent(held, options()).prompt("Go");
+      const outer = (await openAgent(held, options())).prompt("Go");
       await asked.promise;
       const over = held.handOver({ graceMs: 30_000 });
       mayAnswer.resolve();
@@ -238,7 +238,7 @@ for (const [kind, isHere] of /** @type {[string, boolean][]} */ (KINDS)) {
       await outer;
       const taken = await two.claim("inside");
       if (!taken) throw new Error("taken");
-      assert.equal((await openAgent(taken, options()).continue()).stopReason, "completed");
+      assert.equal((await (await openAgent(taken, options())).continue()).stopReason, "completed");
       assert.deepEqual(looks, [1], "its tool was announced, so it ran, and once");
       await taken.release();
     });
@@ -258,7 +258,7 @@ test("a write that fails is tried again while the lease holds, and a fleet gives
     if (isAway && refused++ < 3) return Promise.reject(new Error("the database is away"));
     return pool.query(text, values);
   } }, { ttlMs: 20_000 });
-  const fleet = joinFleet(store, { idleMs: 40, open: (lease) => ({ agent: openAgent(lease, { model: scripted([call("look"), "done"]), tools: [testTool("look", () => (isAway = true, "seen"))] }) }) });
+  const fleet = joinFleet(store, { idleMs: 40, open: async (lease) => ({ agent: await openAgent(lease, { model: scripted([call("look"), "done"]), tools: [testTool("look", () => (isAway = true, "seen"))] }) }) });
   const opened = await fleet.open("tired");
   assert.equal((await opened?.agent.prompt("Go"))?.stopReason, "completed");
   await until(async () => (await store.owner("tired").catch(() => "away")) === undefined);
@@ -272,9 +272,9 @@ test("an agent that cannot be opened is given back, and one too many is refused"
   const { store } = await storeOf("files", folder(t));
   /** @type {string[]} */
   const errors = [];
-  const fleet = joinFleet(store, { agents: 1, takeoverMs: Infinity, onError: (error, id) => void errors.push(`${id}: ${/** @type {any} */ (error).message}`), open: (lease) => {
+  const fleet = joinFleet(store, { agents: 1, takeoverMs: Infinity, onError: (error, id) => void errors.push(`${id}: ${/** @type {any} */ (error).message}`), open: async (lease) => {
     if (lease.id === "broken") throw new Error("no model");
-    return { agent: openAgent(lease, { model: scripted([]) }) };
+    return { agent: await openAgent(lease, { model: scripted([]) }) };
   } });
   assert.equal((await fleet.answer("broken", new Request("http://localhost/state"))).status, 503);
   assert.deepEqual([errors, await store.owner("broken")], [["broken: no model"], undefined]);
@@ -290,7 +290,7 @@ test("an agent that cannot be opened is given back, and one too many is refused"
 test("an owner that no process can be is told to nobody, whoever wrote it into the store", async (t) => {
   const place = folder(t);
   const { store } = await storeOf("files", place);
-  const fleet = joinFleet(store, { takeoverMs: Infinity, open: (lease) => ({ agent: openAgent(lease, { model: scripted([]) }) }) });
+  const fleet = joinFleet(store, { takeoverMs: Infinity, open: async (lease) => ({ agent: await openAgent(lease, { model: scripted([]) }) }) });
   const lease = await store.claim("a");
   const file = join(place, "61.agent/1/lease.json");
   const terms = JSON.parse(readFileSync(file, "utf8"));

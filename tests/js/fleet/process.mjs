@@ -36,7 +36,7 @@ for (;;) {
         return "worked";
       },
     });
-    const agent = openAgent(lease, { model: model(id), tools: [work] });
+    const agent = await openAgent(lease, { model: model(id), tools: [work] });
     const { stopReason } = await (agent.canContinue ? agent.continue() : (agent.reset(), agent.prompt("Go")));
     note({ type: "end", id, fence, stopReason, isHeld: lease.isHeld });
     await lease.release();

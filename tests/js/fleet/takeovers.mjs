@@ -63,8 +63,8 @@ const model = custom("taken", async function* ({ messages }) {
 const make = (name, idempotent) => tool({ name, description: name, idempotent, parameters: { type: "object" }, execute: async () => (await pause(Math.random() * 40), `${name} is done`) });
 
 const stores = await Promise.all(Array.from({ length: MEMBERS }, (_, i) => storeOf(kind, place, { owner: String(i), ttlMs: 5_000 })));
-const fleets = stores.map(({ store }) => joinFleet(store, { takeoverMs: 20, onError() {}, open: (lease) => {
-  const agent = openAgent(lease, { model, tools: [make("look", true), make("pay", false)] });
+const fleets = stores.map(({ store }) => joinFleet(store, { takeoverMs: 20, onError() {}, open: async (lease) => {
+  const agent = await openAgent(lease, { model, tools: [make("look", true), make("pay", false)] });
   return { agent, handler: agentHandler(agent, { events: lease.events, allowedHosts: true }) };
 } }));
 /** A router: asks anybody, and follows to the owner. @param {string} id */

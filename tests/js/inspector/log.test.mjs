@@ -34,7 +34,7 @@ function longLog(count, options) {
  * @param {any} checkpoint @param {any} tools
  */
 async function saidBy(checkpoint, tools) {
-  const agent = Agent.restore(checkpoint, { model: scripted([() => new Promise(() => {})]), tools });
+  const agent = await Agent.restore(checkpoint, { model: scripted([() => new Promise(() => {})]), tools });
   const { messages, pendingQuestions } = agent;
   const known = { messages: clone(messages), questions: pendingQuestions.map(({ id }) => id), resumed: /** @type {any} */ (undefined) };
   if (!agent.canContinue || !JSON.stringify(checkpoint.metadata.turnwheel).includes('"run"')) return known;

@@ -169,7 +169,7 @@ test("an address that is none is told at the call", () => {
 test("a checkpoint keeps the address", async () => {
   const { agent } = await bodies(openai, [[{ type: "image", url: "https://example.com/cat.png" }, { type: "file", mimeType: "application/pdf", url: "https://example.com/a.pdf", name: "a.pdf" }]]);
   const saved = JSON.stringify(agent.checkpoint());
-  assert.deepEqual(Agent.restore(saved, { model: openai("m", { apiKey: "k" }) }).messages[0], agent.messages[0]);
+  assert.deepEqual((await Agent.restore(saved, { model: openai("m", { apiKey: "k" }) })).messages[0], agent.messages[0]);
 });
 
 test("no redirect leads from a public address to a name of this machine or a private network", async (t) => {

@@ -319,7 +319,7 @@ test("options may be an object of a class: getters, methods, what it inherits", 
   const history = [{ role: /** @type {const} */ ("user"), content: [{ type: /** @type {const} */ ("text"), text: "Go" }], timestamp: 1 }];
   assert.equal((await agentLoopContinue(history, new Settings())).text, "Be brief.");
   const asleep = new Agent(new Settings()).checkpoint();
-  assert.equal(Agent.restore(asleep, new Settings()).systemPrompt, "Be brief.");
+  assert.equal((await Agent.restore(asleep, new Settings())).systemPrompt, "Be brief.");
 
   const house = { policies: { preDispatch: [() => ({ skip: "not here" })] } };
   const agent = new Agent(Object.assign(Object.create(house), { model: scripted([call("quick"), "done"]), tools: [quick] }));

@@ -132,7 +132,7 @@ test("a restored run has its options and metadata, without headers, and its turn
   await agent.prompt("go", { metadata: { user: "u" }, activeTools: ["one"], streamOptions: { maxTokens: 9, headers: { "x-key": "secret" } } });
   assert.ok(!JSON.stringify(checkpoint).includes("secret"));
   seen.length = asked.length = 0;
-  const restored = Agent.restore(checkpoint, options(["done"]));
+  const restored = await Agent.restore(checkpoint, options(["done"]));
   assert.equal((await restored.continue()).text, "done");
   assert.deepEqual(asked, [[1, { user: "u" }]]);
   assert.deepEqual(seen, [{ id: "m", options: { maxTokens: 9 }, tools: ["one"], systemPrompt: "", said: 3 }]);
@@ -150,8 +150,8 @@ test("a run that has not begun keeps its options in a checkpoint too, however of
   run.abort();
   await run;
   assert.ok(!JSON.stringify(checkpoint).includes("secret"));
-  const once = Agent.restore(checkpoint, options());
-  const again = Agent.restore(JSON.stringify(once.checkpoint()), options());
+  const once = await Agent.restore(checkpoint, options());
+  const again = await Agent.restore(JSON.stringify(once.checkpoint()), options());
   assert.equal((await again.continue({ streamOptions: { temperature: 0 } })).text, "done");
   assert.deepEqual(told, [{ user: "u" }]);
   assert.deepEqual(seen, [{ id: "m", options: { temperature: 0 }, tools: ["one"], systemPrompt: "", said: 1 }]);

@@ -244,7 +244,7 @@ export function observedRuns(test, turnwheel, { observe, spansOf }, sdk) {
     const first = new Agent({ model: scripted([calls("look")]), tools: [asks] });
     for await (const event of first.prompt("Go")) if (event.type === "tool_approval_requested") break;
     const saved = JSON.stringify(first.checkpoint());
-    const agent = Agent.restore(saved, { model: scripted([calls("look"), "Done."]), tools: [asks], approveTool: () => "approve" });
+    const agent = await Agent.restore(saved, { model: scripted([calls("look"), "Done."]), tools: [asks], approveTool: () => "approve" });
     observe(agent, { tracer, meter });
     await agent.continue();
     const run = sdk.finished().find(({ name }) => name === "invoke_agent");

@@ -282,7 +282,7 @@ test("a run of a checkpoint goes on, with its question and what it had said", as
   const asking = new Agent({ model: scripted([call("pay")]), tools });
   asking.prompt("Go");
   await settle();
-  const agent = Agent.restore(JSON.stringify(asking.checkpoint()), { model: scripted(["it is paid"]), tools });
+  const agent = await Agent.restore(JSON.stringify(asking.checkpoint()), { model: scripted(["it is paid"]), tools });
   const { frame, view } = watch(agent);
   const done = view().resume();
   await settle();

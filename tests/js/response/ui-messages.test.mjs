@@ -141,7 +141,7 @@ test("a question that waits for days: another process goes on with the same mess
   const response = await read(agent.prompt("Pay").toUIMessageStreamResponse());
   const saved = JSON.stringify(agent.checkpoint());
   const posted = withDecision(response.message, "c1", true);
-  const restored = Agent.restore(saved, { model: scripted(["Thanks."]), tools });
+  const restored = await Agent.restore(saved, { model: scripted(["Thanks."]), tools });
   restored.resolveTools(fromUIMessages([posted]).decisions);
   const { message, error } = await read(restored.continue().toUIMessageStreamResponse(), structuredClone(posted));
   assert.equal(error, undefined);

@@ -107,7 +107,7 @@ async function playLives(world, run, polled) {
   const first = listen(run, (event) => void (saved === "" && writeDown(world, event, true)));
   const end = new Promise((resolve) => world.clock.at(world.scenario.sleep_ms, () => resolve((saved = endLife(world, run)))));
   if (!(await watch(world, Promise.race([first, end]))) || saved === "") return run.messages;
-  world.agent = world.engine.Agent.restore(saved, options(world, polled));
+  world.agent = await world.engine.Agent.restore(saved, options(world, polled));
   const again = world.agent.continue();
   handOver(world, again, polled);
   world.fire("after_sleep");

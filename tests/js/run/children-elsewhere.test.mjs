@@ -64,7 +64,7 @@ for (const [name, stop] of Object.entries(stops)) {
   for (const isAnswered of [true, false]) {
     test(`AG-UI and UI streams of a restored family: ${name}, ${isAnswered ? "at once" : "once it has gone on"}`, async () => {
       for (const to of ["agui", "ui"]) {
-        const agent = Agent.restore(await sleeping(), options());
+        const agent = await Agent.restore(await sleeping(), options());
         const seen = new Set();
         const answer = ({ id, kind = "tool" }) => !seen.has(id) && (seen.add(id), agent.resolve(id, answers[kind]));
         if (name === "answer" || name === "steer") agent.subscribe((event) => {
@@ -108,7 +108,7 @@ test("a client answers what a family asks, over a start of the server in between
   assert.deepEqual(one.path, ["c1", "c1"]);
   const checkpoint = JSON.stringify(agent.checkpoint());
   agent[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
-  agent = Agent.restore(checkpoint, options());
+  agent = await Agent.restore(checkpoint, options());
   handler = agentHandler(agent);
   await run.result.catch(() => {});
   const second = new RemoteAgent({ url: "http://a.localhost/x", fetch: (url, init) => handler(new Request(url, init)) });
@@ -131,7 +131,7 @@ test("a client answers what a family asks, over a start of the server in between
 
 for (const [name, stop] of Object.entries(stops)) {
   test(`a page shows nothing as open after a family was restored, and then: ${name}`, async () => {
-    const agent = Agent.restore(await sleeping(), options());
+    const agent = await Agent.restore(await sleeping(), options());
     const store = new AgentStore(agent, { schedule: (work) => (queueMicrotask(work), () => {}) });
     const leave = store.subscribe(() => {});
     const view = () => store.getSnapshot();

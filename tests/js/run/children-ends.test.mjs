@@ -107,7 +107,7 @@ const hang = async (what) => {
 
 /** Lets a restored agent end, and checks all that was heard of the family, over both processes. */
 async function goOn(checkpoint, before, stop, name) {
-  const again = Agent.restore(checkpoint, options());
+  const again = await Agent.restore(checkpoint, options());
   const listed = again.pendingQuestions.map(({ id }) => id);
   assert.equal(new Set(listed).size, listed.length, `${name}: a question is open twice`);
   if (!again.canContinue || before.at(-1).type === "agent_end") return undefined;

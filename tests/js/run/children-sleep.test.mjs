@@ -103,7 +103,7 @@ async function sleepEverywhere(budget, check) {
       if (!checkpoint) break;
       kills++;
       done.splice(0, done.length, ...before);
-      const again = Agent.restore(checkpoint, options(done, budget));
+      const again = await Agent.restore(checkpoint, options(done, budget));
       if (!again.canContinue) continue;
       const events = [];
       again.subscribe((event) => {
@@ -141,14 +141,14 @@ test("what agents inside ask stays open if a process ends before they go on", as
   first.prompt("Go.", { runId: "r" });
   for (let i = 0; i < 200 && openIn(first).length < 4; i++) await settle();
   assert.equal(openIn(first).length, 4);
-  const open = openIn(Agent.restore(checkpoint, given()));
+  const open = openIn(await Agent.restore(checkpoint, given()));
   assert.equal(open.length, 4);
   // The next process ends before the two calls begin again, as it may with letters that wait.
   const [own, ...inside] = checkpoint.split('"children":');
   const begun = own.replaceAll('"status":"running"', '"status":"ready","announced":true').replace('"ready":[]', '"ready":[0,1]');
   const later = [begun, ...inside].join('"children":');
   assert.match(begun, /"announced":true.*"announced":true/);
-  assert.deepEqual(openIn(Agent.restore(later, given())), open);
+  assert.deepEqual(openIn(await Agent.restore(later, given())), open);
 });
 
 test("no more calls begin than a budget allows, however often it sleeps", async () => {

@@ -1,7 +1,7 @@
 // Agents inside agents: three levels deep, in parallel, put to sleep at every event, asked about, stopped, counted.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Agent, custom, misused, settle, subagent, tool } from "../kit.mjs";
+import { Agent, custom, misused, misusedLater, settle, subagent, tool } from "../kit.mjs";
 
 const USED = { input: 10, output: 5, total: 15 };
 
@@ -124,7 +124,7 @@ test("a run with agents inside sleeps at every event; nothing is lost, nothing i
       first.abort();
       await run;
       done.splice(0, done.length, ...before);
-      const again = Agent.restore(checkpoint, options(done));
+      const again = await Agent.restore(checkpoint, options(done));
       const told = [];
       again.subscribe((event) => told.push(nameOf(event)));
       again.subscribe(approving(again));
@@ -150,17 +150,17 @@ test("it sleeps again before it has gone on, and after", async () => {
   const one = JSON.stringify(first.checkpoint());
   first.abort();
   await run;
-  const second = Agent.restore(one, options(done));
+  const second = await Agent.restore(one, options(done));
   assert.deepEqual(second.pendingApprovals.map(({ path }) => path.join("/")).sort(), ["c1/k", "c2/k"]);
   const two = JSON.stringify(second.checkpoint());
   assert.deepEqual(JSON.parse(two).metadata.turnwheel.children, JSON.parse(one).metadata.turnwheel.children);
-  const third = Agent.restore(two, options(done));
+  const third = await Agent.restore(two, options(done));
   const resumed = third.continue();
   await heard(third, "c2/k run_resumed");
   const three = JSON.stringify(third.checkpoint());
   third.abort();
   await resumed;
-  const fourth = Agent.restore(three, options(done));
+  const fourth = await Agent.restore(three, options(done));
   // Decided before it goes on.
   for (const { id } of fourth.pendingApprovals) assert.equal(fourth.resolve(id, "approve"), true);
   const { text, usage } = await fourth.continue();
@@ -228,7 +228,7 @@ test("a checkpoint taken while they end has the rest of their end", async () => 
     });
     agent.steer("Leave it.");
   });
-  const again = Agent.restore(checkpoint, options([]));
+  const again = await Agent.restore(checkpoint, options([]));
   const names = [];
   again.subscribe((event) => names.push(nameOf(event)));
   const resumed = again.continue();
@@ -251,7 +251,7 @@ test("a tool that is gone leaves what had been said", async () => {
   const first = new Agent({ model, tools: [subagent({ name: "mid", description: "", agent: () => new Agent({ model: talk, tools: [work] }) })] });
   const run = first.prompt("Go.");
   await asked(first, 1);
-  const again = Agent.restore(first.checkpoint(), { model, tools: [tool({ name: "mid", description: "", execute: () => "never" })] });
+  const again = await Agent.restore(first.checkpoint(), { model, tools: [tool({ name: "mid", description: "", execute: () => "never" })] });
   assert.deepEqual(again.pendingApprovals, []);
   const { text } = await again.continue();
   assert.match(text, /interrupted.*I looked at half of it\./);
@@ -281,14 +281,14 @@ test("a checkpoint as deep as may be is read again", async () => {
   const checkpoint = JSON.stringify(first.checkpoint());
   first.abort();
   await run;
-  const again = Agent.restore(checkpoint, { model: plan(() => [["c", "inner", "x"]]), tools: [subagent({ name: "inner", description: "", agent: nested(15) })], maxDepth: 16 });
+  const again = await Agent.restore(checkpoint, { model: plan(() => [["c", "inner", "x"]]), tools: [subagent({ name: "inner", description: "", agent: nested(15) })], maxDepth: 16 });
   assert.equal(again.pendingApprovals[0].path.length, 16);
   again.subscribe(approving(again));
   assert.equal((await again.continue()).text, "done");
   // One level more is nobody's checkpoint.
   let deep = JSON.parse(checkpoint);
   deep = { ...structuredClone(deep), metadata: { turnwheel: { ...structuredClone(deep.metadata.turnwheel), children: { c: deep } } } };
-  misused(() => Agent.restore(deep, { model: plan(() => []), tools: [subagent({ name: "inner", description: "", agent: nested(1) })] }), /invalid checkpoint payload: its sub-agents are nested too deep/);
+  await misusedLater(() => Agent.restore(deep, { model: plan(() => []), tools: [subagent({ name: "inner", description: "", agent: nested(1) })] }), /invalid checkpoint payload: its sub-agents are nested too deep/);
 });
 
 test("questions that are kept stay inside", async () => {

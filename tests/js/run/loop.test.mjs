@@ -220,9 +220,9 @@ test("canContinue says beforehand whether continue would throw", async () => {
   agent.clearQueues();
   agrees(agent, false);
   const before = (/** @type {string} */ type) => Agent.restore(saved[saved.indexOf(type) - 1] ?? "", { model: scripted(["c"]), tools });
-  agrees(before("turn_start"), true);
-  agrees(before("tool_execution_start"), true);
-  const ended = Agent.restore(saved.at(-2) ?? "", { model: model() });
+  agrees(await before("turn_start"), true);
+  agrees(await before("tool_execution_start"), true);
+  const ended = await Agent.restore(saved.at(-2) ?? "", { model: model() });
   agrees(ended, false);
   agent.steer("x");
   agent[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();

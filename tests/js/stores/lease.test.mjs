@@ -10,7 +10,7 @@ import { extensionStore, indexedDBStore } from "../../../pkg/stores.js";
 import * as node from "../../../pkg/stores-node.js";
 import * as tabs from "../../../pkg/tabs.js";
 import { folder, hasSqlite, storeOf } from "../fleet/stores.mjs";
-import { Agent, call, deferred, misused, scripted, testTool } from "../kit.mjs";
+import { Agent, call, deferred, misusedLater, scripted, testTool } from "../kit.mjs";
 
 /** @type {Map<string, string>} */
 const items = new Map();
@@ -41,7 +41,7 @@ for (const [kind, open] of STORES) {
       const tools = [testTool("work", async (/** @type {any} */ _, /** @type {any} */ { fence }) => (fences.push(fence), isOn.resolve(), await mayEnd.promise, "worked"))];
       const lease = await store.claim(id);
       assert.deepEqual([lease.wasRunning, lease.isHeld, lease.checkpoint], [false, true, undefined]);
-      const agent = openAgent(lease, { model: model(), tools });
+      const agent = await openAgent(lease, { model: model(), tools });
       const handler = agentHandler(agent, { events: lease.events });
       const run = agent.prompt("Go");
       await isOn.promise;
@@ -53,7 +53,7 @@ for (const [kind, open] of STORES) {
       const { last } = lease.events;
       const next = await store.claim(id);
       assert.deepEqual([next.wasRunning, next.fence, next.events.last], [true, 2, last]);
-      const second = openAgent(next, { model: model(), tools });
+      const second = await openAgent(next, { model: model(), tools });
       const other = agentHandler(second, { events: next.events });
       assert.equal((await second.continue()).stopReason, "completed");
       assert.deepEqual(fences, [1], "the tool ended, and ran once");
@@ -116,6 +116,6 @@ for (const [kind, open] of STORES) {
   });
 }
 
-test("what is no lease is named", () => {
-  for (const { openAgent } of [node, tabs]) misused(() => openAgent(/** @type {any} */ ({ save() {} }), { model: scripted([]) }), /openAgent takes a lease, as store\.claim gives it, got an object/);
+test("what is no lease is named", async () => {
+  for (const { openAgent } of [node, tabs]) await misusedLater(() => openAgent(/** @type {any} */ ({ save() {} }), { model: scripted([]) }), /openAgent takes a lease, as store\.claim gives it, got an object/);
 });

@@ -234,8 +234,8 @@ test("a tab that cannot make the agent says so, and the next one has it", async 
   await assert.rejects(shared(id, () => Promise.reject(new Error("no key"))), /no key/);
   await assert.rejects(shared(id, () => new Agent({ model: scripted([]) })), /the agent of `shared` is made with openAgent\(lease, options\)/);
   await assert.rejects(shared(id, /** @type {any} */ (() => {})), /must return an Agent, got nothing/);
-  await assert.rejects(shared(id, (lease) => {
-    const agent = openAgent(lease, { model: scripted(["x"]) });
+  await assert.rejects(shared(id, async (lease) => {
+    const agent = await openAgent(lease, { model: scripted(["x"]) });
     agent.prompt("Go");
     return agent;
   }), /only makes the agent; a run that was in progress is continued afterwards/);

@@ -54,7 +54,7 @@ test("an agent inside a call is forked and served from its tape", async () => {
   const inner = tape.child(["a"]);
   const at = inner.events - 1;
   assert.equal(replay(inner).seek(at).messages.at(-1)?.role, "assistant");
-  const other = fork(inner, { at: 2, model: scripted(["something else"]), tools: [] });
+  const other = await fork(inner, { at: 2, model: scripted(["something else"]), tools: [] });
   assert.equal((await other.continue()).text, "something else");
   const { model, tools } = cassette(inner);
   assert.deepEqual(tools().map(({ name }) => name), ["innermost", "look"]);

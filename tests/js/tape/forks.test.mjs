@@ -73,7 +73,7 @@ test(`${TAPES} tapes are forked at every event`, { timeout: 300_000 }, async () 
       const had = new Set(frame.messages.flatMap((message) => (message.role === "tool_result" ? [message.callId] : [])));
       /** @type {string[]} */
       const ran = [];
-      const agent = fork(tape, { at, model: last(), tools: toolsOf(text, ran), approveTool: () => "approve" });
+      const agent = await fork(tape, { at, model: last(), tools: toolsOf(text, ran), approveTool: () => "approve" });
       assert.deepEqual(JSON.parse(JSON.stringify(agent.messages)), frame.messages, where);
       if (frame.phase === "idle" || frame.phase === "ended") continue;
       /** @type {any[]} */

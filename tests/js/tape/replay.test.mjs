@@ -160,14 +160,14 @@ test("at every event an agent goes on for real, and what had a result does not r
     const { messages } = replay(tape).seek(at);
     const had = messages.flatMap((message) => (message.role === "tool_result" ? [message.callId] : []));
     ran = [];
-    const other = fork(tape, { at, model: script(), tools: [look] });
+    const other = await fork(tape, { at, model: script(), tools: [look] });
     const { text, stopReason } = await other.continue();
     assert.equal(stopReason, "completed", `event ${at}`);
     assert.equal(text, "all done", `event ${at}`);
     assert.deepEqual(ran.filter((callId) => had.includes(callId)), [], `event ${at}`);
     assert.deepEqual(other.messages.map(({ role }) => role), ["user", "assistant", "tool_result", "tool_result", "assistant"], `event ${at}`);
   }
-  assert.throws(() => fork(tape, /** @type {any} */ ({ model: script() })), /needs `at`/);
+  await assert.rejects(() => fork(tape, /** @type {any} */ ({ model: script() })), /needs `at`/);
   assert.throws(() => replay(tape).seek(tape.events + 1), /events/);
 });
 
@@ -271,7 +271,7 @@ test("an agent that has run takes no recorder, and one from a checkpoint is reco
   const first = new Agent(options);
   await first.prompt("1");
   await assert.rejects(record(first), { code: "misuse", message: "a recording needs the server engine, and an agent's engine is chosen at its first run: record the agent before that, or record a new one, which `Agent.restore(agent.checkpoint())` makes" });
-  const agent = Agent.restore(first.checkpoint(), options);
+  const agent = await Agent.restore(first.checkpoint(), options);
   const recorder = await record(agent);
   const events = listening(agent);
   await agent.prompt("2");
@@ -282,7 +282,7 @@ test("an agent that has run takes no recorder, and one from a checkpoint is reco
   const run = waiting.prompt("Go");
   for await (const event of run) if (event.type === "tool_approval_requested") break;
   const saved = waiting.checkpoint();
-  const restored = Agent.restore(saved, { model: scripted(["paid"]), tools: [testTool("pay", () => "ok", { requiresApproval: true })] });
+  const restored = await Agent.restore(saved, { model: scripted(["paid"]), tools: [testTool("pay", () => "ok", { requiresApproval: true })] });
   const second = await record(restored);
   const heard = listening(restored);
   const going = restored.continue();
@@ -331,7 +331,7 @@ test("questions of a tool and of a budget, and their answers, are lived again", 
   const asked = heard.findIndex(({ type, kind }) => type === "question_asked" && kind === "budget") + 1;
   const { phase, pendingApprovals, pendingQuestions } = replay(tape).seek(asked);
   assert.deepEqual([phase, pendingApprovals, pendingQuestions.map(({ kind }) => kind)], ["questioned", [], ["budget"]]);
-  const forked = fork(tape, { at: asked, model: scripted(["Otherwise."]), tools: [pick], budget: { turns: 1, onExceed: "ask", scope: "agent" } });
+  const forked = await fork(tape, { at: asked, model: scripted(["Otherwise."]), tools: [pick], budget: { turns: 1, onExceed: "ask", scope: "agent" } });
   assert.equal(forked.resolve(forked.pendingQuestions[0]?.id ?? "", { raise: { turns: 1 } }), true);
   assert.equal((await forked.continue().orThrow()).text, "Otherwise.");
 });

@@ -108,11 +108,11 @@ export async function fleet(pool: PoolLike, database: DatabaseLike) {
   const stores: FleetStore[] = [fileStore("a", options), sqliteStore("a.db"), sqliteStore(database), postgresStore(pool, { ...options, table: "agents" })];
   const lease: Lease | undefined = await stores[0]?.claim("a", { ttlMs: 1000, waitMs: 5000 });
   if (!lease) return stores[0]?.owner("a");
-  const agent: Agent = openAgent(lease, { model: scripted([]) });
+  const agent: Agent = await openAgent(lease, { model: scripted([]) });
   await lease.save(agent.checkpoint());
   const told: [string, number, boolean, boolean] = [lease.id, lease.fence, lease.signal.aborted, lease.isHeld];
   await lease.handOver({ graceMs: 5 });
-  const ours: FleetOptions = { open: (lease): OpenAgent => ({ agent: openAgent(lease, { model: scripted([]) }) }), agents: 5, idleMs: 5, takeoverMs: 5, onError() {} };
+  const ours: FleetOptions = { open: async (lease): Promise<OpenAgent> => ({ agent: await openAgent(lease, { model: scripted([]) }) }), agents: 5, idleMs: 5, takeoverMs: 5, onError() {} };
   const joined: Fleet = joinFleet(postgresStore(pool), ours);
   const counts: FleetCounts = joined.counts();
   await joined.handOver();

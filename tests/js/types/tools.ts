@@ -60,7 +60,7 @@ const r = await agentLoop(["x"], { model, tools: [add], output: z.object({ ok: z
 is<boolean | undefined>(r.output?.ok);
 const out = new Agent({ model, output: z.object({ title: z.string(), steps: z.array(z.object({ t: z.string() })) }) });
 for await (const part of out.prompt("x").partialOutput) { is<string | undefined>(part.title); is<string | undefined>(part.steps?.[0]?.t); }
-Agent.restore("{}", { model, tools: [add] }).subscribe((event) => { if (event.type === "tool_execution_start" && event.toolName === "add") is<number>(event.arguments.a); });
+(await Agent.restore("{}", { model, tools: [add] })).subscribe((event) => { if (event.type === "tool_execution_start" && event.toolName === "add") is<number>(event.arguments.a); });
 void [anyAgent, list];
 
 // ---- approvals

@@ -2,7 +2,7 @@
 
 import {
   Agent, AgentError, CANCELLED, agentLoop, agentLoopContinue, anthropic, custom, gemini, openai, openaiCompatible,
-  openaiResponses, fileAt, imageAt, scripted, subagent, tool, transferTo,
+  openaiResponses, fileAt, imageAt, peek, scripted, subagent, tool, transferTo,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
   type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Answer, type BudgetKind, type BudgetQuestion, type ElicitationQuestion, type Question, type ToolAnswer, type ToolQuestion, type ToolQuestionInput, type RawBlock,
@@ -48,7 +48,9 @@ const orThrown = await answering.prompt("Go").orThrow();
 is<number | undefined>(orThrown.output?.days);
 const byValibot = await agentLoop(["Go"], { model: scripted([]), output: valibotNumber });
 is<number | undefined>(byValibot.output?.n);
-const restoredTyped = await Agent.restore("{}", { model: scripted([]), output: zodCity }).continue();
+is<AgentMessage[]>(peek("{}").messages);
+is<Question[]>(peek("{}").pendingQuestions);
+const restoredTyped = await (await Agent.restore("{}", { model: scripted([]), output: zodCity })).continue();
 is<string | undefined>(restoredTyped.output?.city);
 const untyped = await new Agent({ model: scripted([]), output: described }).prompt("Go");
 is<Same<typeof untyped.output, unknown>>(true);
@@ -291,10 +293,10 @@ export async function sleepAndWake(agent: Agent, run: AgentRun, storage: Paramet
   const key: SealKey = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
   const context: SealOptions = { context: "user" };
   const sealed: SealedCheckpoint = await seal(saved, [key, new Uint8Array(32)], context);
-  Agent.restore(await unseal(sealed, key, context), options);
+  await Agent.restore(await unseal(sealed, key, context), options);
   // @ts-expect-error no options, no model
-  Agent.restore(saved);
-  return found && Agent.restore(found, options).continue({ runId: Agent.restore(JSON.stringify(saved), options).messages.length.toString() }).result;
+  await Agent.restore(saved);
+  return found && (await Agent.restore(found, options)).continue({ runId: (await Agent.restore(JSON.stringify(saved), options)).messages.length.toString() }).result;
 }
 
 // ---- every event, and nothing but these
@@ -443,7 +445,7 @@ async function ofTapes(agent: Agent, model: Model, tape: Tape) {
   is<string | undefined>(pendingApprovals[0]?.toolName);
   is<"tool" | "budget" | "elicitation" | undefined>(pendingQuestions[0]?.kind);
   is<ModelRequest | undefined>(request);
-  Agent.restore(checkpoint, { model });
+  await Agent.restore(checkpoint, { model });
   is<readonly string[] | undefined>(tape.children[0]?.path);
   is<Tape>(tape.child(["a"]));
   is<number>(cassette(undefined, { record: "missing", model }).added);

@@ -21,8 +21,8 @@ const { store, end } = await openStore(env.STORE ?? "./agents", { owner: ADDRESS
 const fleet = joinFleet(store, {
   agents: Number(env.AGENTS ?? 1_000),
   idleMs: Number(env.IDLE_MS ?? 60_000),
-  open(lease) {
-    const agent = openAgent(lease, agentOptions(lease.id, lease));
+  async open(lease) {
+    const agent = await openAgent(lease, agentOptions(lease.id, lease));
     // Who may use it was asked before, in `answer`.
     const handler = agentHandler(agent, { events: lease.events, allowedHosts: true, keepAliveMs: Number(env.KEEP_ALIVE_MS ?? 15_000), limits: { historyBytes: 4_000_000, commandsPerMinute: 600 } });
     return { agent, handler };

@@ -73,7 +73,7 @@ const options = {
   approveTool: async ({ toolName, arguments: args }, { signal }) =>
     /^y/i.test(await ask(`\nMay it ${toolName} ${JSON.stringify(args)}? [y/N] `, signal)) ? "approve" : { action: "reject", reason: "the user said no" },
 };
-const agent = existsSync(FILE) ? Agent.restore(readFileSync(FILE, "utf8"), options) : new Agent(options);
+const agent = existsSync(FILE) ? await Agent.restore(readFileSync(FILE, "utf8"), options) : new Agent(options);
 
 agent.subscribe((event) => {
   // There are many of these, and an interrupted answer is requested again anyway.

@@ -115,11 +115,11 @@ export class Agent {
   }
 
   /** @param {Checkpoint | string} checkpoint @param {AgentOptions} options */
-  static restore(checkpoint, options) {
+  static async restore(checkpoint, options) {
     if (options?.messages !== undefined) throw misuse("the messages of a restored agent are those of its checkpoint; leave `messages` out");
     const parsed = fromCheckpoint(checkpoint);
     const agent = make(options, undefined, parsed.messages);
-    agent.#core.restore(parsed);
+    await agent.#core.restore(parsed);
     return agent;
   }
 

@@ -7,7 +7,7 @@ import { fromCheckpoint, withChildren } from "../checkpoint/read.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
-import { complain, hostWithDefaults, jsonOf, misuse, others, Subscribers, toMessage } from "../shared.js";
+import { complain, fromEngine, hostWithDefaults, jsonOf, misuse, others, Subscribers, toMessage } from "../shared.js";
 import { checkBudget, checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
@@ -125,7 +125,7 @@ export class Core {
     if (this.registration.handle !== 0 || this.history.messages.length > 0) this.reset();
     this.registration.join(scope);
     this.history.messages = read.messages;
-    this.restore(read);
+    this.#take(read);
   }
 
   /** Returns why there is nothing to continue, if so. */
@@ -281,9 +281,8 @@ export class Core {
     needStack();
     const { runs, registration } = this;
     const { current } = runs;
-    // The old run ends on a history of its own.
+    // The old run ends on a history of its own, when the agent is new already: a listener of its end may begin the next one.
     current?.abort("the agent was reset", true);
-    current?.poller.poll();
     runs.epoch++;
     runs.current = undefined;
     runs.restored = undefined;
@@ -295,7 +294,8 @@ export class Core {
     this.receipts.settleAll({ delivered: false, reason: "cleared" });
     this.session.reset();
     registration.reset();
-    runs.wakeIdle();
+    current?.poller.poll();
+    if (!runs.current) runs.wakeIdle();
   }
 
   dispose() {
@@ -318,8 +318,19 @@ export class Core {
 
   // ---- checkpoints
 
-  /** Takes over a checkpoint; its messages have been set already. @param {Read} read */
-  restore({ state, otherFields, runId }) {
+  /** Takes over a checkpoint; its messages have been set already. The engine reads all of it. @param {Read} read */
+  async restore(read) {
+    this.#take(read);
+    if (this.options.host.step) await (await import("../steps.js")).inServer(this.registration);
+    try {
+      await this.registration.ready();
+    } catch (error) {
+      throw fromEngine(error);
+    }
+  }
+
+  /** @param {Read} read */
+  #take({ state, otherFields, runId }) {
     needStack();
     const { registration, runs } = this;
     registration.otherFields = otherFields;
@@ -327,9 +338,6 @@ export class Core {
     registration.state = state;
     if (state.run || state.prompts !== undefined) runs.restored = { ...state, runId };
     this.session.restore(state);
-    // If the engine is ready, errors surface at once. That of an agent with steps is loaded with its first run.
-    const ready = this.options.host.step ? undefined : registration.ready();
-    if (ready instanceof Promise) ready.catch(() => {});
     for (const question of allQuestions(state, this.history.messages, (name) => this.settings.tools.hasSubAgent(name))) this.approvals.add(question);
   }
 

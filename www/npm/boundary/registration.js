@@ -118,7 +118,10 @@ export class Registration {
    * @param {Scope | undefined} scope
    */
   join(scope) {
-    if (!scope || this.engine || this.core.options.isolate) return;
+    if (!scope || this.core.options.isolate) return;
+    // A restored agent is in an engine before its first run.
+    if (this.engine && !this.hasRun && this.scope !== scope) this.release();
+    if (this.engine) return;
     if (this.scope.isServer && !scope.isServer) throw misuse("the agent is recorded, and an agent that runs inside a call lives in the engine of the agent around it: record that one, whose tape has those of the agents inside, or set `isolate: true` here");
     this.scope = scope;
     this.isInside = true;

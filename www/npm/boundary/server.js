@@ -139,5 +139,8 @@ export function enterServer(registration, why, wayOut) {
   if (registration.scope instanceof ServerScope) return registration.scope;
   if (registration.hasRun) throw misuse(`${why} needs the server engine, and an agent's engine is chosen at its first run: ${wayOut}`);
   if (registration.isInside) throw misuse(`${why} needs the server engine, and an agent that runs inside a call lives in the engine of the agent around it: do the same there, or set \`isolate: true\` here`);
+  // A restored agent is in the engine of pages before its first run.
+  registration.release();
+  if (registration.handle !== 0) throw misuse(`${why} needs the server engine, and messages wait in the queue of this agent: do it before you post any`);
   return (registration.scope = registration.core.options.isolate ? new ServerScope() : shared);
 }

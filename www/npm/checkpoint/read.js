@@ -70,7 +70,7 @@ function parse(given) {
   }
   if (typeof value !== "object" || value === null) throw misuse(`a checkpoint must be an object or its JSON, got ${kindOf(value)}`);
   if (value instanceof Promise) throw misuse("a checkpoint must be an object or its JSON, got a promise; await it first");
-  if (isSealed(value)) throw misuse("the checkpoint is sealed; unseal it first: Agent.restore(await unseal(sealed, key), options), with `unseal` of turnwheel/stores");
+  if (isSealed(value)) throw misuse("the checkpoint is sealed; unseal it first: await Agent.restore(await unseal(sealed, key), options), with `unseal` of turnwheel/stores");
   return Array.isArray(value) ? { messages: value, metadata: { migrated_from: "legacy_messages_array" } } : value;
 }
 

@@ -159,7 +159,7 @@ export class DurableAgent extends DurableObject {
     if (typeof options !== "object" || options === null) throw misuse(`\`options\` must give the options of the agent, got ${kindOf(options)}`);
     const own = { ...options, host: { ...options.host, sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal, name = "") => this.#backOffs.sleep(ms, signal, name, this.alarmAfterMs) } };
     const { messages, ...others } = own;
-    const agent = /** @type {Agent} */ (/** @type {unknown} */ (saved ? Agent.restore(saved, others) : new Agent(own)));
+    const agent = /** @type {Agent} */ (/** @type {unknown} */ (saved ? await Agent.restore(saved, others) : new Agent(own)));
     this.#handler = this.#serve(agent);
     this.#agent = agent;
     agent.subscribe((event) => this.#hear(event), { keep: true });

@@ -120,7 +120,7 @@ export class Lease {
   /**
    * What `openAgent` puts around an agent: it is stored at every step, a tool starts only when its announcement is stored and the
    * lease still holds, and it is stopped when the agent is given back or lost.
-   * @param {AgentOptions} options @param {() => Agent} agent
+   * @param {AgentOptions} options @param {() => Agent | undefined} agent its own, once it is there
    */
   hold({ wrapTool, wrapModel }, agent) {
     const { fence } = this;
@@ -129,7 +129,7 @@ export class Lease {
     /** The messages as they are kept: what was stored once is not written again. */
     const written = new WeakMap();
     const keeper = new Keeper(this, () => /** @type {any} */ (agent()).checkpoint(written));
-    const stop = () => agent().abort(this.signal.reason?.message ?? "the agent was given back");
+    const stop = () => agent()?.abort(this.signal.reason?.message ?? "the agent was given back");
     this.#holders.push({ pause: () => gate.close(), stored: () => keeper.pending, stop });
     return {
       around: {

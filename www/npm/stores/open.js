@@ -9,15 +9,17 @@ import { kindOf, misuse } from "../shared.js";
 /** @import { Lease as PublicLease } from "../stores.js" */
 /** @import { Lease } from "./lease.js" */
 
-/** @param {PublicLease} given @param {AgentOptions} options @returns {Agent} */
-export function openAgent(given, options) {
+/** @param {PublicLease} given @param {AgentOptions} options @returns {Promise<Agent>} */
+export async function openAgent(given, options) {
   const lease = /** @type {Lease} */ (/** @type {unknown} */ (given));
   if (typeof lease?.hold !== "function") throw misuse(`openAgent takes a lease, as store.claim gives it, got ${kindOf(given)}`);
   const { checkpoint, signal } = lease;
+  /** @type {Agent | undefined} */
+  let agent;
   const { around, hear, stop } = lease.hold(options, () => agent);
   const own = { ...options, ...around };
   const { messages, ...others } = own;
-  const agent = checkpoint ? Agent.restore(checkpoint, others) : new Agent(own);
+  agent = checkpoint ? await Agent.restore(checkpoint, others) : new Agent(own);
   agent.subscribe(hear, { keep: true });
   if (signal.aborted) stop();
   else signal.addEventListener("abort", stop, { once: true });

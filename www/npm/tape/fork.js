@@ -9,7 +9,7 @@ import { isTape, replay } from "./replay.js";
 /** @import { Tape } from "../tape.js" */
 
 /** @param {Tape} tape @param {{ at: number } & AgentOptions} options */
-export function fork(tape, options) {
+export async function fork(tape, options) {
   if (!isTape(tape)) throw misuse(`fork needs a tape, got ${kindOf(tape)}; Tape.parse(text) makes one of a text`);
   const { at, ...own } = options ?? {};
   if (typeof at !== "number") throw misuse(`fork needs \`at\`, the number of events that the agent has lived: fork(tape, { at: 5, model }); got ${kindOf(at)}`);

@@ -113,7 +113,7 @@ const page = {
 
   /** Runs what was claimed, to its end or to the first question. @param {string} id */
   async open(id) {
-    const agent = openAgent(page.lease, optionsOf(id));
+    const agent = await openAgent(page.lease, optionsOf(id));
     page.agent = agent;
     const run = agent.canContinue ? agent.continue() : agent.prompt("Go");
     for await (const event of run) {

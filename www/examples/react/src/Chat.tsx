@@ -1,13 +1,13 @@
 import { memo, useState, type FormEvent } from "react";
+import type { Agent } from "turnwheel";
 import { useAgent, type AgentCall, type AgentView, type ShownMessage } from "turnwheel/react";
-import { makeAgent } from "./agent";
 
-export function Chat() {
-  const view = useAgent(makeAgent);
+export function Chat({ agent }: { agent: Agent }) {
+  const view = useAgent(agent);
   return (
     <main>
       <div className="messages" role="log">
-        {view.messages.map((message, i) => <Message key={i} message={message} />)}
+        <Messages messages={view.messages} />
         {view.calls.map((call) => <Call key={call.callId} call={call} approve={view.approve} deny={view.deny} />)}
         {view.queued.map(({ input }, i) => <p key={i} className="queued">{String(input)} (not read yet)</p>)}
         {view.status === "submitted" && <p className="hint">…</p>}
@@ -18,6 +18,8 @@ export function Chat() {
     </main>
   );
 }
+
+export const Messages = ({ messages }: { messages: readonly ShownMessage[] }) => messages.map((message, i) => <Message key={i} message={message} />);
 
 /** Rendered only when it changed: while an answer streams, that is the last message. */
 const Message = memo(function Message({ message }: { message: ShownMessage }) {

@@ -1,6 +1,9 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { Chat } from "./Chat";
+import { before, openAgent } from "./agent";
+import { Chat, Messages } from "./Chat";
 import "./style.css";
 
-createRoot(document.getElementById("root")!).render(<StrictMode><Chat /></StrictMode>);
+const root = createRoot(document.getElementById("root")!);
+root.render(<main><div className="messages"><Messages messages={before} /></div></main>);
+openAgent().then((agent) => root.render(<StrictMode><Chat agent={agent} /></StrictMode>));

@@ -1,0 +1,11 @@
+// @ts-check
+// What a page may show of a checkpoint before the engine is there.
+
+import { allQuestions } from "./questions.js";
+import { fromCheckpoint } from "./read.js";
+
+/** @param {unknown} checkpoint */
+export function peek(checkpoint) {
+  const { messages, state } = fromCheckpoint(checkpoint);
+  return { messages, pendingQuestions: state ? allQuestions(state, messages, () => true) : [] };
+}
