@@ -29,10 +29,20 @@ export class Thrown {
    */
   causeOf({ message }) {
     // If the message contained the API key, it was replaced.
-    const parts = message.split("[key]");
+    const [first = "", ...rest] = message.split("[key]");
     return this.errors.findLast((error) => {
       const text = textOf(error);
-      return text !== "" && (message.includes(text) || (parts.length > 1 && parts.every((part) => text.includes(part))));
+      const isMasked = () => rest.length > 0 && rest.every((part) => text.includes(part)) && (text.includes(first) || isBegun(first, text));
+      return text !== "" && (message.includes(text) || isMasked());
     });
   }
+}
+
+/** How much of a text is compared. */
+const LONGEST = 200;
+
+/** Whether words of the package's own, which end in a colon, are followed by the beginning of a text. @param {string} words @param {string} text */
+function isBegun(words, text) {
+  for (let length = Math.min(text.length, LONGEST); length > 1; length--) if (words.endsWith(`: ${text.slice(0, length)}`)) return true;
+  return false;
 }

@@ -24,7 +24,7 @@ function isUnsent(error) {
 export function networkError(error, url, reading) {
   if (AgentError.isInstance(error)) return error.info;
   const { host, hostname, origin } = new URL(url);
-  const detail = `${textOf(error)}${error?.cause ? ` (${causeText(error.cause)})` : ""}`;
+  const detail = textOf(error);
   if (reading) return { code: "network", message: `the answer of ${host} was cut: ${detail}`, retryable: true, phase: "model" };
   const page = /** @type {{ location?: Location }} */ (globalThis).location?.origin;
   const local = hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]";
@@ -34,14 +34,6 @@ export function networkError(error, url, reading) {
   } else if (local) message += ". Is the server running?";
   // The engine estimates no usage for what nobody has read.
   return { code: "network", message, retryable: true, phase: isUnsent(error) ? "connect" : "model" };
-}
-
-/**
- * Node hides the reason in the causes; there are several if a name has several addresses.
- * @param {any} cause
- */
-function causeText(cause) {
-  return [cause.errors ?? cause].flat().map(textOf).join(", ");
 }
 
 /** @param {string} url @param {boolean} local @param {string} page */

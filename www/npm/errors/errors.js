@@ -107,16 +107,27 @@ export function withoutInfinity(options) {
   return /** @type {T} */ (Object.fromEntries(Object.entries(options).map(([name, value]) => [name, value === Infinity ? 2 ** 53 : value])));
 }
 
-/** The message of whatever was thrown. @param {unknown} thrown @returns {string} */
-export function textOf(thrown) {
+/** The message of whatever was thrown, with what it says of why. @param {any} thrown @param {number} [depth] @returns {string} */
+export function textOf(thrown, depth = 0) {
   try {
-    const isObject = typeof thrown === "object" && thrown !== null;
+    if (typeof thrown !== "object" || thrown === null) return String(thrown);
+    if (isPromise(thrown)) return "a promise was thrown; await it first";
+    if (thrown[Symbol.toStringTag] === "Response") return `the response is ${`${thrown.status} ${thrown.statusText}`.trim()}`;
     // `message` may be anything; the engine takes strings only.
-    return String(thrown instanceof Error ? thrown.message || thrown.name : !isObject ? thrown : "message" in thrown ? thrown.message : JSON.stringify(thrown));
+    const text = thrown instanceof Error ? thrown.message || nameOf(thrown) : "message" in thrown ? thrown.message : JSON.stringify(thrown);
+    const why = AgentError.isInstance(thrown) || depth > 2 ? [] : [thrown.errors, thrown.cause].flat().slice(0, 8);
+    const more = [...new Set(why.flatMap((each) => each ?? []).map((each) => textOf(each, depth + 1)))].filter((each) => each !== "" && !String(text).includes(each));
+    return more.length > 0 ? `${text} (${more.join("; ")})` : String(text);
   } catch {
     return "an object was thrown";
   }
 }
+
+/** Whether a value is a promise. Nobody awaits it where it does not belong, and then it must not end the process. @param {any} value */
+export const isPromise = (value) => value instanceof Promise && (value.catch(() => {}), true);
+
+/** What an error without a message is. @param {any} error */
+const nameOf = ({ name, code }) => (typeof code === "string" ? `${name} ${code}` : name);
 
 /** The plain form of whatever a model's streamFn or its `fetch` threw. @param {unknown} thrown @returns {Partial<ErrorInfo>} */
 export function infoOf(thrown) {

@@ -263,7 +263,7 @@ export class McpServer extends ToolList {
     try {
       return await execute(call);
     } catch (error) {
-      if (call.isOverdue) throw new Error(`${this.name}: \`${tool.name}\` did not answer within ${Math.min(timeoutMs, totalTimeoutMs)} ms`, { cause: error });
+      if (call.isOverdue) throw new Error(`${this.name}: \`${tool.name}\` did not answer within ${Math.min(timeoutMs, totalTimeoutMs)} ms`);
       throw await this.#explain(error);
     }
   }

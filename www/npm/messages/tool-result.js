@@ -1,6 +1,7 @@
 // @ts-check
 // Converts the outputs of tools. A value that is no JSON is an error that says what in it is not.
 
+import { isPromise } from "../errors/errors.js";
 import { isOfClass, kindOf } from "../errors/names.js";
 
 /** @import { FileBlock, ImageBlock, JsonValue, TextBlock, Transfer } from "../index.js" */
@@ -80,6 +81,9 @@ export function flawOf(value, above, where) {
   if (typeof value === "number") return Number.isFinite(value) ? undefined : `${where} is ${value}`;
   if (typeof value !== "object") return `${where} is a ${typeof value}`;
   if (above.has(value)) return `${where} contains itself`;
+  if (isPromise(value)) return `${where} is a promise; await it first`;
+  // A Buffer has a `toJSON`, which makes a list of numbers of it.
+  if (ArrayBuffer.isView(value)) return `${where} is ${kindOf(value)}; bytes are base64 in { content: [{ type: "file", mimeType, data }] }, or of type "image"`;
   if (typeof (/** @type {any} */ (value).toJSON) === "function") return;
   if (!Array.isArray(value) && isOfClass(value) && !isRecord(value)) return `${where} is ${kindOf(value)}`;
   above.add(value);

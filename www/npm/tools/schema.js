@@ -25,12 +25,14 @@ function fromStandard(owner, schema) {
   const standard = schema["~standard"];
   let jsonSchema;
   let failed = false;
-  let hint = "zod 4 and ArkType can, valibot through @valibot/to-json-schema; or pass plain JSON Schema";
+  // The small form of zod 4 has the function beside its schemas.
+  let hint = schema._zod ? "one of zod/mini gives it by `z.toJSONSchema(schema)`: pass that" : "zod 4 and ArkType can, valibot through @valibot/to-json-schema; or pass plain JSON Schema";
   try {
     jsonSchema = jsonSchemaOf(schema, standard);
   } catch (error) {
     failed = true;
     hint = textOf(error);
+    if (standard.vendor === "zod") hint += "; take a form that JSON has, such as `z.iso.datetime()` for `z.date()`, or pass `z.toJSONSchema(schema, { unrepresentable: \"any\" })`";
   }
   if (!jsonSchema) {
     const message = `the schema of ${owner} (${standard.vendor}) cannot give its JSON Schema, which the model needs; ${hint}`;
