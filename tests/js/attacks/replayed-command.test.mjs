@@ -39,19 +39,37 @@ test("when no more can be remembered, the next is refused, and nothing is done t
   await agent.waitForIdle();
   const { lastEventId } = (await ask("state", undefined)).body;
   const statuses = [];
-  for (let i = 0; i < 60; i++) statuses.push((await ask("abort", { id: `a${i}` })).status);
+  for (let i = 0; i < 60; i++) statuses.push((await ask("clear-queues", { id: `a${i}` })).status);
   assert.deepEqual([statuses.filter((status) => status === 202).length, statuses.at(-1)], [49, 429]);
-  const refused = await ask("abort", { id: "one more" });
+  const refused = await ask("clear-queues", { id: "one more" });
   assert.match(refused.body.error.message, /limits\.commandIds/);
   assert.equal(refused.headers.get("retry-after"), "600");
   await ask("prompt", { id: "first", input: "Go" });
   assert.equal(agent.messages.length, 2, "what is remembered is still answered");
   // Later the oldest is forgotten, and nobody can continue from before it any more.
   now += 600_001;
-  assert.equal((await ask("abort", { id: "one more" })).status, 202);
+  assert.equal((await ask("clear-queues", { id: "one more" })).status, 202);
   assert.ok(log.first > 10, "the log begins after what was forgotten");
   assert.ok(log.first <= Number(lastEventId) + 60);
   assert.equal((await ask("abort", {})).status, 202, "without an id there is nothing to remember");
+});
+
+test("whoever uses up what is remembered, or the commands of a minute, keeps nobody from stopping the run, and from deciding", async () => {
+  for (const limits of [{ commandIds: 50 }, { commandsPerMinute: 50 }]) {
+    const agent = new Agent({ model: scripted([call("pay"), () => new Promise(() => {})]), tools: [testTool("pay", () => "paid", { requiresApproval: true })] });
+    const ask = serve(agent, { limits, host: { now: () => 1_000_000_000 }, answers: ["tool"] });
+    await ask("prompt", { id: "first", input: "Go" });
+    await settle();
+    const statuses = [];
+    for (let i = 0; i < 60; i++) statuses.push((await ask("clear-queues", { id: `c${i}` })).status);
+    assert.equal(statuses.at(-1), 429);
+    assert.equal((await ask("resolve", { id: "yes", question: agent.pendingQuestions[0]?.id, decision: "approve" })).status, 202);
+    // The oldest is forgotten rather than the newest refused.
+    if (limits.commandIds) for (let i = 0; i < 60; i++) assert.equal((await ask("abort", { id: `a${i}`, runId: "another" })).status, 202);
+    assert.equal((await ask("abort", { id: "stop" })).status, 202);
+    await agent.waitForIdle();
+    assert.ok(agent.messages.some((message) => message.role === "tool_result" && message.toolName === "pay" && !message.isError));
+  }
 });
 
 test("an id that was given to one command is not another's", async () => {

@@ -173,6 +173,29 @@ async function small(tools, answer = () => ({ content: [] })) {
 }
 const bare = (/** @type {string} */ name, more = {}) => ({ name, inputSchema: { type: "object" }, ...more });
 
+test("a server that changes its list whenever it is read is read a few times, and again later", async (t) => {
+  let lists = 0;
+  /** @type {any} */
+  let own;
+  const { client, made } = await small(() => (own?.sendToolListChanged(), [bare(`t${++lists}`)]));
+  own = made;
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const handle = await mcpTools(client);
+  for (let i = 0; i < 20; i++) await settle();
+  const first = lists;
+  assert.ok(first <= 5, `${first} readings`);
+  assert.equal(handle.tools.length, 1);
+  t.mock.timers.tick(10_000);
+  for (let i = 0; i < 20; i++) await settle();
+  assert.ok(lists > first && lists <= 2 * first + 5, `${lists} readings`);
+  await handle.dispose();
+  const last = lists;
+  t.mock.timers.tick(100_000);
+  for (let i = 0; i < 5; i++) await settle();
+  assert.equal(lists, last);
+  await client.close();
+});
+
 test("a list in pages; two tools of one name; a list that cannot be taken over leaves the old one; letting go hears no more", async () => {
   let tools = ["a", "b", "c", "d", "e"].map((name) => bare(name));
   const { client, made } = await small(() => tools);

@@ -76,7 +76,7 @@ export class McpServer extends ToolList {
   attach(client, withdraw) {
     this.client = client;
     this.#watch = Watch.of(client);
-    this.#undo.push(withdraw, this.#watch.listen({ onListChanged: () => void this.refresh().catch(this.report) }));
+    this.#undo.push(withdraw, this.#watch.listen({ onListChanged: () => this.changed(this.report) }));
   }
 
   /** The name that the server gives itself. @returns {string} */

@@ -4,6 +4,11 @@
 
 /** @import { ToolDefinition } from "../index.js" */
 
+/** How often in a row a list is read that changes while it is read. */
+const MOST_READINGS = 5;
+/** What comes after that waits. */
+const PAUSE_MS = 10_000;
+
 export class ToolList {
   constructor() {
     /** @type {ToolDefinition[]} */
@@ -15,6 +20,10 @@ export class ToolList {
     this.isStale = false;
     /** @type {Promise<void> | undefined} */
     this.refreshing = undefined;
+    /** While a list that changes whenever it is read is not read again. @type {ReturnType<typeof setTimeout> | undefined} */
+    this.pause = undefined;
+    /** Hears why a list that has changed could not be read. @type {(error: unknown) => void} */
+    this.unread = () => {};
   }
 
   [Symbol.iterator]() {
@@ -33,9 +42,26 @@ export class ToolList {
     return (this.refreshing ??= this.#readAll());
   }
 
+  /** The list has changed, as its owner says. @param {(error: unknown) => void} report hears why it could not be read */
+  changed(report) {
+    this.isStale = true;
+    this.unread = report;
+    if (!this.pause) this.refresh().catch(report);
+  }
+
+  #readLater() {
+    this.pause = setTimeout(() => {
+      this.pause = undefined;
+      if (this.isStale && !this.isDisposed) this.refresh().catch(this.unread);
+    }, PAUSE_MS);
+    /** @type {any} */ (this.pause).unref?.();
+  }
+
   async #readAll() {
     try {
-      while (this.isStale) {
+      for (let reading = 1; this.isStale; reading++) {
+        // What has been read counts; the owner's next change is heard of later.
+        if (reading > MOST_READINGS) return this.#readLater();
         this.isStale = false;
         try {
           await this.readOnce();
@@ -53,6 +79,7 @@ export class ToolList {
   close() {
     const wasOpen = !this.isDisposed;
     this.isDisposed = true;
+    clearTimeout(this.pause);
     this.listeners.clear();
     return wasOpen;
   }

@@ -8,7 +8,7 @@ import { json, RequestError } from "./errors.js";
 import { bytesOf } from "./letters.js";
 import { Room, Throttle } from "./limits.js";
 import { checkMembers } from "./read-command.js";
-import { Replies } from "./replies.js";
+import { Replies, URGENT } from "./replies.js";
 
 /** @import { Agent, AgentRun } from "../index.js" */
 /** @import { Host } from "../shared.js" */
@@ -34,6 +34,8 @@ export class Commands {
     this.host = host;
     this.asked = new AskedCalls(agent, feed.log.last > feed.log.first);
     this.throttle = new Throttle(limits.commandsPerMinute, host.now);
+    /** For commands that end or decide something. */
+    this.urgent = new Throttle(limits.commandsPerMinute, host.now);
     this.room = new Room(limits.historyBytes, limits.queueBytes);
     this.replies = new Replies(feed, limits.commandIds, host.now);
     /** The run that was started last. */
@@ -69,7 +71,7 @@ export class Commands {
     const known = id === undefined ? undefined : this.replies.find(id, name);
     if (known?.done) return json(await known.done, 202);
     if (known?.reply) return json(await this.#store(name, known), 202);
-    this.throttle.pass();
+    (URGENT.has(name) ? this.urgent : this.throttle).pass();
     if (id === undefined) return json(await this.#store(name, { reply: this.#perform(name, command) }), 202);
     const executed = this.replies.begin(id, name);
     try {

@@ -17,6 +17,9 @@ const REPEATED_MS = 600_000;
 /** How many are stored in one entry of the log. */
 const PER_ENTRY = 500;
 
+/** Commands that end or decide something have room of their own: whoever fills the other must not keep a run from being stopped. */
+export const URGENT = new Set(["abort", "reset", "resolve"]);
+
 export class Replies {
   /** @param {Feed} feed @param {number} limit @param {() => number} now */
   constructor(feed, limit, now) {
@@ -25,31 +28,45 @@ export class Replies {
     this.now = now;
     /** @type {Map<string, Executed>} */
     this.byId = new Map();
+    /** The urgent ones. @type {Map<string, Executed>} */
+    this.urgent = new Map();
   }
 
   /** Returns what is known of a command, or nothing if it is new. @param {string} id @param {string} name */
   find(id, name) {
-    const known = this.byId.get(id);
+    const known = this.#known(id);
     if (known && known.name !== name && known.name !== "") throw new RequestError(409, "misuse", `the id ${JSON.stringify(id)} was given to another command, \`${known.name}\`; every command needs an id of its own`);
     return known;
   }
 
+  /** @param {string} id */
+  #known(id) {
+    return this.byId.get(id) ?? this.urgent.get(id);
+  }
+
   /** Notes that a command is being executed. @param {string} id @param {string} name @returns {Executed} */
   begin(id, name) {
-    this.#makeRoom();
     const command = { name, position: this.feed.log.last, at: this.now() };
-    this.byId.set(id, command);
+    if (!URGENT.has(name)) {
+      this.#makeRoom();
+      this.byId.set(id, command);
+      return command;
+    }
+    // Rather than to be refused, the oldest may be executed again if it comes again.
+    for (const oldest of this.urgent.keys()) if (this.urgent.size >= this.limit) this.urgent.delete(oldest);
+    this.urgent.set(id, command);
     return command;
   }
 
   /** A command was not executed. @param {string} id */
   forget(id) {
     this.byId.delete(id);
+    this.urgent.delete(id);
   }
 
   /** Adds what became of a posted message to the answer to it. @param {string} id @param {unknown} receipt */
   settle(id, receipt) {
-    const known = this.byId.get(id);
+    const known = this.#known(id);
     if (known?.reply) Object.assign(known.reply, { receipt });
   }
 
@@ -76,7 +93,7 @@ export class Replies {
   /** Stores all of them anew, when the entries of the log that told of them go. */
   store() {
     if (!this.feed.log.commands) return;
-    const all = [...this.byId].flatMap(([id, { reply }]) => (reply ? [[id, reply]] : []));
+    const all = [...this.byId, ...this.urgent].flatMap(([id, { reply }]) => (reply ? [[id, reply]] : []));
     for (let i = 0; i < all.length; i += PER_ENTRY) this.feed.append("command", { replies: all.slice(i, i + PER_ENTRY) });
   }
 }

@@ -74,7 +74,7 @@ class PageTools extends ToolList {
     return this.dispose();
   }
 
-  #onToolChange = () => void this.refresh().catch(this.#report);
+  #onToolChange = () => this.changed(this.#report);
 
   /** @param {unknown} error */
   #report = (error) => {
