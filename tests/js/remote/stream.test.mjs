@@ -37,7 +37,7 @@ test("a response tells every event once, numbered from 1", async () => {
   agent.subscribe((event) => void events.push(json(event)));
   const run = agent.prompt("Go");
   const response = run.toResponse({ status: 201, headers: { "x-mine": "1", "cache-control": "public" } });
-  assert.deepEqual([response.status, response.headers.get("x-mine"), response.headers.get("content-type"), response.headers.get("cache-control")], [201, "1", "text/event-stream", "no-store"]);
+  assert.deepEqual([response.status, response.headers.get("x-mine"), response.headers.get("content-type"), response.headers.get("cache-control")], [201, "1", "text/event-stream", "no-store, no-transform"]);
   assert.equal(response.headers.get("x-turnwheel-run"), run.runId);
   const received = parsed(await response.text());
   assert.deepEqual(received.map(({ id }) => id), events.map((_, i) => i + 1));

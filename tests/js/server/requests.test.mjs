@@ -200,3 +200,30 @@ test("a limit that is undefined is the usual one", async () => {
   await assert.rejects(unreachable.ready(), /nobody is there/);
   assert.equal(requestCount, 11);
 });
+
+test("a body that somebody else has read is an error that names them, on both sides", async (t) => {
+  const told = t.mock.method(console, "error", () => {});
+  const handler = agentHandler(new Agent({ model: scripted([]) }), { host });
+  const headers = { "content-type": "application/json", "content-length": "12" };
+  const empty = new Request(`${AT}/prompt`, { method: "POST", headers, body: new ReadableStream({ start: (controller) => controller.close() }), duplex: "half" });
+  const used = new Request(`${AT}/prompt`, { method: "POST", headers, body: '{"input":"x"}' });
+  await used.text();
+  for (const request of [empty, used]) {
+    const answer = await handler(request);
+    assert.equal(answer.status, 400);
+    assert.match((await answer.json()).error.message, /something in front of `agentHandler` has read it, such as express\.json\(\)/);
+  }
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const silent = handler(new Request(`${AT}/prompt`, { method: "POST", headers, body: new ReadableStream({}), duplex: "half" }));
+  await settle();
+  t.mock.timers.tick(10_000);
+  assert.equal((await silent).status, 400);
+  assert.equal(told.mock.calls.filter(({ arguments: [text] }) => /has read it/.test(String(text))).length, 1, "told once");
+});
+
+test("streams say that nobody may hold them back", async () => {
+  const handler = agentHandler(new Agent({ model: scripted([]) }), { host });
+  const { headers, body } = await handler(new Request(`${AT}/events`));
+  await body?.cancel();
+  assert.deepEqual([headers.get("cache-control"), headers.get("x-accel-buffering")], ["no-store, no-transform", "no"]);
+});

@@ -30,8 +30,8 @@ import { checkNames, kindOf } from "../errors/names.js";
 
 /** @type {Record<"events" | "uiMessages", Record<string, string>>} */
 const HEADERS = {
-  events: { "content-type": "text/event-stream", "cache-control": "no-store" },
-  uiMessages: { "content-type": "text/event-stream", "cache-control": "no-store", "x-vercel-ai-ui-message-stream": "v1" },
+  events: { "content-type": "text/event-stream", "cache-control": "no-store, no-transform", "x-accel-buffering": "no" },
+  uiMessages: { "content-type": "text/event-stream", "cache-control": "no-store, no-transform", "x-accel-buffering": "no", "x-vercel-ai-ui-message-stream": "v1" },
 };
 
 const OPTIONS = ["status", "statusText", "headers", "keepAliveMs", "abortOnLeave"];

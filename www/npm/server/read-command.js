@@ -2,7 +2,7 @@
 // Reads the body of a command.
 
 import { parseJson } from "../remote/json.js";
-import { didYouMean, kindOf } from "../shared.js";
+import { complain, didYouMean, kindOf } from "../shared.js";
 import { RequestError } from "./errors.js";
 
 /** @import { Command, CommandName } from "./commands.js" */
@@ -59,9 +59,37 @@ function parse(text) {
   return command;
 }
 
+/** How long the first bytes of a body may take. */
+const BODY_MS = 10_000;
+
+let isTold = false;
+
+/** What is read already does not come again, and nobody says so. */
+function readBefore() {
+  const message = "the body of the command does not come: something in front of `agentHandler` has read it, such as express.json(); mount the handler before that";
+  // A client could repeat it without end.
+  if (!isTold) complain(`turnwheel: ${message}`);
+  isTold = true;
+  return new RequestError(400, "misuse", message);
+}
+
+/** The first bytes of a body. @template T @param {Promise<T>} bytes @returns {Promise<T>} */
+async function inTime(bytes) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const late = new Promise((/** @type {(value: never) => void} */ _, reject) => (timer = setTimeout(() => reject(readBefore()), BODY_MS)));
+  try {
+    return await Promise.race([bytes, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Reads the body as text; returns nothing if it is longer, whatever length was announced. @param {Request} request @param {number} limit */
 async function readAtMost(request, limit) {
-  if (Number(request.headers.get("content-length")) > limit) return;
+  const announced = Number(request.headers.get("content-length"));
+  if (announced > limit) return;
+  if (request.bodyUsed) throw readBefore();
   let text = "";
   // Firefox has no streams of requests; what is asked there was made in the same page.
   if (request.body === undefined) return (text = await request.text()).length > limit ? undefined : text;
@@ -69,7 +97,8 @@ async function readAtMost(request, limit) {
   const decoder = new TextDecoder();
   let size = 0;
   for (const reader = request.body.getReader(); ; ) {
-    const { done, value } = await reader.read();
+    const { done, value } = await (size === 0 ? inTime(reader.read()) : reader.read());
+    if (done && size === 0 && announced > 0) throw readBefore();
     if (done) return text + decoder.decode();
     size += value.length;
     if (size > limit) {

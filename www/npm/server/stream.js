@@ -57,7 +57,7 @@ export class EventStreams {
       isOver: () => this.isClosed,
       waitForMore: (signal) => listener.wait(signal),
     }));
-    return new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-content-type-options": "nosniff" } });
+    return new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers: { "content-type": "text/event-stream", "cache-control": "no-store, no-transform", "x-accel-buffering": "no", "x-content-type-options": "nosniff" } });
   }
 
   /** Refuses if there are too many listeners. @param {string} caller */
