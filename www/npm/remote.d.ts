@@ -102,7 +102,10 @@ export interface RemoteAgentOptions {
   stallMs?: number;
   /** Called when the state of the connection changes. "idle": nobody listens here. */
   onConnection?(connection: "idle" | "connecting" | "open"): void;
-  /** Called when a command that nobody awaited failed, or the agent cannot be reached. Default: `console.error`. */
+  /**
+   * Called when a command that nobody awaited failed, and when the agent cannot be reached: once when the first try fails, until it is
+   * reached again, and when it is given up. Default: `console.error`.
+   */
   onError?(error: unknown): void;
   host?: RemoteHost;
 }

@@ -14,7 +14,7 @@ async function asking() {
   const tools = () => [pay(), inner];
   const agent = new Agent({ model: scripted([call(["inner", { prompt: "Go" }], "pay"), "done"]), tools: tools(), gate: "prefix" });
   agent.prompt("Go");
-  for (let i = 0; i < 20 && agent.pendingQuestions.length < 2; i++) await settle();
+  while (agent.pendingQuestions.length < 2) await new Promise((go) => setTimeout(go, 1));
   return { agent, tools };
 }
 

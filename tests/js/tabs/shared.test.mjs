@@ -238,7 +238,7 @@ test("a tab that cannot make the agent says so, and the next one has it", async 
     const agent = await openAgent(lease, { model: scripted(["x"]) });
     agent.prompt("Go");
     return agent;
-  }), /only makes the agent; a run that was in progress is continued afterwards/);
+  }), /only makes the agent; a run in progress is continued afterwards/);
   const one = await shared(id, says("one"));
   /** @type {any[]} */
   const errors = [];

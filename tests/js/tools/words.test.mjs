@@ -60,3 +60,9 @@ test("zod/mini, and what JSON Schema has no form for, are refused with the way o
   make(mini.toJSONSchema(mini.object({ city: mini.string() })))();
   misused(make(z.object({ day: z.date() })), /`z\.iso\.datetime\(\)` for `z\.date\(\)`, or pass `z\.toJSONSchema\(schema, \{ unrepresentable: "any" \}\)`/);
 });
+
+test("only errors are reasons: what else hangs on an error is not shown, a long reason is cut, and a getter that throws hides no words", async () => {
+  assert.equal(await read(() => { throw new Error("no", { cause: { headers: { authorization: "Bearer no-real-key" } } }); }), "error: tool `t` failed: no");
+  assert.equal((await read(() => { throw new Error("no", { cause: new Error("x".repeat(100_000)) }); })).length, "error: tool `t` failed: no ()".length + 500);
+  assert.equal(await read(() => { throw Object.defineProperty(new Error("real words"), "cause", { get() { throw 1; } }); }), "error: tool `t` failed: real words");
+});

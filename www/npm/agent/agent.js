@@ -2,7 +2,7 @@
 // The agent: one conversation, one run at a time. Every method is a line of delegation, after a look at what the
 // host passed in.
 
-import { fromCheckpoint } from "../checkpoint/read.js";
+import { fromCheckpoint, reading } from "../checkpoint/read.js";
 import { FOR_PEOPLE, isFromClient, kindOf, misuse, others, steeringTime, toDecision, toMessages } from "../shared.js";
 import { Core } from "./core.js";
 
@@ -117,7 +117,7 @@ export class Agent {
   /** @param {Checkpoint | string} checkpoint @param {AgentOptions} options */
   static async restore(checkpoint, options) {
     if (options?.messages !== undefined) throw misuse("the messages of a restored agent are those of its checkpoint; leave `messages` out");
-    const parsed = fromCheckpoint(checkpoint);
+    const parsed = reading(() => fromCheckpoint(checkpoint));
     const agent = make(options, undefined, parsed.messages);
     await agent.#core.restore(parsed);
     return agent;

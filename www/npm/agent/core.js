@@ -3,7 +3,7 @@
 // runs, and writes checkpoints.
 
 import { allQuestions } from "../checkpoint/questions.js";
-import { fromCheckpoint, withChildren } from "../checkpoint/read.js";
+import { fromCheckpoint, reading, withChildren } from "../checkpoint/read.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
@@ -123,6 +123,8 @@ export class Core {
   #takeOver({ checkpoint, scope }) {
     const read = fromCheckpoint(checkpoint);
     if (this.registration.handle !== 0 || this.history.messages.length > 0) this.reset();
+    // One that was restored is in an engine before its first run.
+    this.registration.unregister();
     this.registration.join(scope);
     this.history.messages = read.messages;
     this.#take(read);
@@ -338,7 +340,7 @@ export class Core {
     registration.state = state;
     if (state.run || state.prompts !== undefined) runs.restored = { ...state, runId };
     this.session.restore(state);
-    for (const question of allQuestions(state, this.history.messages, (name) => this.settings.tools.hasSubAgent(name))) this.approvals.add(question);
+    for (const question of reading(() => allQuestions(state, this.history.messages, (name) => this.settings.tools.hasSubAgent(name)))) this.approvals.add(question);
   }
 
   /** The state from a checkpoint that the engine must take over, as JSON. */
@@ -375,8 +377,8 @@ export class Core {
   /** The agent without a run in progress. */
   idleCheckpoint() {
     const state = this.registration.checkpoint(this.host.now()) ?? this.unregisteredState();
-    const { runId, options, children } = this.runs.restored ?? {};
-    return this.envelope({ ...state, ...(options && { options }), ...(children && { children }) }, runId);
+    const { runId, options, children, untold } = this.runs.restored ?? {};
+    return this.envelope({ ...state, ...(options && { options }), ...(children && { children }), ...(untold && { untold }) }, runId);
   }
 }
 

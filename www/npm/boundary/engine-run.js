@@ -42,7 +42,7 @@ export class EngineRun {
     const { registration, session, host } = core;
     const now = host.now();
     registration.posts++;
-    registration.hasRun = true;
+    registration.noteRun();
     this.handle = engine.call((glue) => glue.run_new(registration.handle, prompts ?? "", runId, /** @type {string} */ (session.id), options, this.#around(engine), now));
     engine.runs.add(this.ref);
   }

@@ -40,6 +40,8 @@ export class Registration {
     this.waiting = [];
     /** State from a checkpoint, until the engine has taken it over. @type {EngineState | undefined} */
     this.state = undefined;
+    /** What the engine took over of a checkpoint, and the decisions since: an agent that has not run may yet change its engine. */
+    this.unrun = { state: /** @type {EngineState | undefined} */ (undefined), decisions: /** @type {Waiting[]} */ ([]) };
     /** The other fields of that checkpoint. @type {Record<string, unknown> | undefined} */
     this.otherFields = undefined;
     /** How often something was posted that the engine must see. */
@@ -109,8 +111,20 @@ export class Registration {
       engine.tell((glue) => glue.agent_drop(number));
       throw error;
     }
+    if (!this.hasRun) this.unrun.state = this.state;
     this.state = undefined;
     return number;
+  }
+
+  /** A run of it begins. */
+  noteRun() {
+    this.hasRun = true;
+    this.unrun = { state: undefined, decisions: [] };
+  }
+
+  /** What was decided before its first run goes with it into another engine. */
+  #takeDecisions() {
+    this.waiting.unshift(...this.unrun.decisions.splice(0));
   }
 
   /**
@@ -150,6 +164,7 @@ export class Registration {
     if (this.handle === 0 || current || unread || core.receipts.open.size > 0) return;
     this.state = this.checkpoint(core.host.now());
     this.unregister();
+    this.#takeDecisions();
   }
 
   /**
@@ -163,7 +178,8 @@ export class Registration {
     const { session, receipts, runs } = this.core;
     registry?.unregister(this);
     this.#leave();
-    this.state = runs.restored ?? { session: Object.fromEntries(session.state), usage: session.usage };
+    this.state = runs.restored ?? this.unrun.state ?? { session: Object.fromEntries(session.state), usage: session.usage };
+    this.#takeDecisions();
     this.waiting.unshift(...receipts.takeLetters());
   }
 
@@ -242,6 +258,7 @@ export class Registration {
   }
 
   clearQueues() {
+    if (this.unrun.state) this.unrun.state = { ...this.unrun.state, mail: [] };
     this.post((glue) => glue.clear_queues(this.handle), { kind: "clear_queues" });
   }
 
@@ -258,7 +275,10 @@ export class Registration {
   /** @param {object} command */
   #postCommand(command) {
     const json = JSON.stringify(command);
-    this.post((glue) => glue.post_command(this.handle, json), command);
+    const post = (/** @type {Glue} */ glue) => glue.post_command(this.handle, json);
+    const isNow = this.handle !== 0 && this.isWhole;
+    this.post(post, command);
+    if (isNow && !this.hasRun) this.unrun.decisions.push({ post, command });
   }
 
   /** Sends changed settings. A run in progress uses them from its next turn on. */
@@ -274,6 +294,7 @@ export class Registration {
   /** Forgets what waits for the engine. */
   forget() {
     this.waiting = [];
+    this.unrun = { state: undefined, decisions: [] };
     this.state = undefined;
     this.otherFields = undefined;
   }

@@ -2,10 +2,12 @@
 // What a page may show of a checkpoint before the engine is there.
 
 import { allQuestions } from "./questions.js";
-import { fromCheckpoint } from "./read.js";
+import { fromCheckpoint, reading } from "./read.js";
 
 /** @param {unknown} checkpoint */
 export function peek(checkpoint) {
-  const { messages, state } = fromCheckpoint(checkpoint);
-  return { messages, pendingQuestions: state ? allQuestions(state, messages, () => true) : [] };
+  return reading(() => {
+    const { messages, state } = fromCheckpoint(checkpoint);
+    return { messages, pendingQuestions: state ? allQuestions(state, messages, () => true) : [] };
+  });
 }

@@ -1,12 +1,21 @@
 // @ts-check
 // Reads checkpoints.
 
-import { flawOf as flawOfJson, isBase64, isSealed, kindOf, MIME_TYPE, misuse, noUsage, textOf } from "../shared.js";
+import { AgentError, flawOf as flawOfJson, isBase64, isSealed, kindOf, MIME_TYPE, misuse, noUsage, textOf } from "../shared.js";
 import { defaultStopReason, FOREIGN, FORMAT, KEPT, NAMES, STATE_VERSION, uuidOf } from "./format.js";
 
 /** @import { AgentMessage } from "../index.js" */
 /** @import { EngineState, OtherFields, Part } from "./format.js" */
 /** @typedef {{ runId: string | undefined, messages: AgentMessage[], state: EngineState | undefined, otherFields: OtherFields }} Read */
+
+/** Reads from a checkpoint. What breaks on it has been damaged. @template T @param {() => T} read @returns {T} */
+export function reading(read) {
+  try {
+    return read();
+  } catch (error) {
+    throw AgentError.isInstance(error) || error instanceof RangeError ? error : invalid(textOf(error));
+  }
+}
 
 /**
  * Reads a checkpoint, written by this engine or another. Nothing is used before all of it has been checked.

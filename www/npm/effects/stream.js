@@ -60,13 +60,13 @@ async function readStream(run, slot, effect, state) {
     const text = eventText(value);
     // Besides what is kept of it, an event has a few words of its own.
     if (text.length > limit + 1_000) throw tooLong(limit);
-    if (type === "done") {
-      // Nobody reads on, and nothing is cancelled: the signal stays as it is.
-      state.complete = true;
-      quietly(() => iterator.return?.());
-    }
+    // Nobody reads on after that, and nothing is cancelled: the signal stays as it is.
+    if (type === "done") state.complete = true;
     engineRun.streamEvent(slot, text);
-    if (type === "done") return engineRun.streamEnd(slot);
+    if (type === "done") {
+      engineRun.streamEnd(slot);
+      return quietly(() => iterator.return?.());
+    }
   }
 }
 

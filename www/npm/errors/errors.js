@@ -107,17 +107,35 @@ export function withoutInfinity(options) {
   return /** @type {T} */ (Object.fromEntries(Object.entries(options).map(([name, value]) => [name, value === Infinity ? 2 ** 53 : value])));
 }
 
-/** The message of whatever was thrown, with what it says of why. @param {any} thrown @param {number} [depth] @returns {string} */
-export function textOf(thrown, depth = 0) {
+/** The message of whatever was thrown, with what it says of why. @param {any} thrown @returns {string} */
+export function textOf(thrown) {
+  const text = wordsOf(thrown);
+  const more = [...new Set(reasonsOf(thrown, 0))].filter((each) => each !== "" && !text.includes(each));
+  return more.length > 0 ? `${text} (${more.join("; ")})` : text;
+}
+
+/** What one reason may have of a text. */
+const LONGEST_REASON = 500;
+
+/** The words of the errors behind an error. Other objects are not shown: there may be anything in them. @param {any} thrown @param {number} depth @returns {string[]} */
+function reasonsOf(thrown, depth) {
+  try {
+    if (!(thrown instanceof Error) || AgentError.isInstance(thrown) || depth > 2) return [];
+    const { errors, cause } = /** @type {any} */ (thrown);
+    return [errors, cause].flat().slice(0, 8).flatMap((each) => (typeof each === "string" ? each : each instanceof Error ? [wordsOf(each), ...reasonsOf(each, depth + 1)] : [])).map((each) => each.slice(0, LONGEST_REASON));
+  } catch {
+    return [];
+  }
+}
+
+/** The message of whatever was thrown. @param {any} thrown @returns {string} */
+function wordsOf(thrown) {
   try {
     if (typeof thrown !== "object" || thrown === null) return String(thrown);
     if (isPromise(thrown)) return "a promise was thrown; await it first";
     if (thrown[Symbol.toStringTag] === "Response") return `the response is ${`${thrown.status} ${thrown.statusText}`.trim()}`;
     // `message` may be anything; the engine takes strings only.
-    const text = thrown instanceof Error ? thrown.message || nameOf(thrown) : "message" in thrown ? thrown.message : JSON.stringify(thrown);
-    const why = AgentError.isInstance(thrown) || depth > 2 ? [] : [thrown.errors, thrown.cause].flat().slice(0, 8);
-    const more = [...new Set(why.flatMap((each) => each ?? []).map((each) => textOf(each, depth + 1)))].filter((each) => each !== "" && !String(text).includes(each));
-    return more.length > 0 ? `${text} (${more.join("; ")})` : String(text);
+    return String(thrown instanceof Error ? thrown.message || nameOf(thrown) : "message" in thrown ? thrown.message : JSON.stringify(thrown));
   } catch {
     return "an object was thrown";
   }

@@ -50,6 +50,7 @@ export class ToolList {
   }
 
   #readLater() {
+    clearTimeout(this.pause);
     this.pause = setTimeout(() => {
       this.pause = undefined;
       if (this.isStale && !this.isDisposed) this.refresh().catch(this.unread);
@@ -67,7 +68,7 @@ export class ToolList {
           await this.readOnce();
         } catch (error) {
           // The list changed once more while this reading failed: the next one may be good.
-          if (!this.isStale || !this.isConnected) throw error;
+          if (!this.isStale || !this.isConnected || reading === MOST_READINGS) throw error;
         }
       }
     } finally {

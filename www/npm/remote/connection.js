@@ -104,6 +104,8 @@ export class Connection {
         owner.giveUp(failure);
         return false;
       }
+      if (hasReceived) requests.isReached = true;
+      else if (failure.info.code === "network") requests.noteUnreached(failure);
       this.#setState("connecting");
       await backOff(short, failure, limits, host, signal);
     }

@@ -31,6 +31,8 @@ export class Link {
     this.options = options;
     this.host = hostWithDefaults(options.host);
     this.requests = new Requests(options, this.host, reconnectLimits(options.reconnects));
+    // Whoever waits for an answer hears at once why there is none yet.
+    this.requests.onUnreached = (error) => this.#reportError(new AgentError({ ...error.info, message: `${error.message}; it is tried again` }, error));
     this.connection = new Connection(this.requests, this);
     this.mirror = new Mirror();
     this.subscribers = new Subscribers((error) => this.#reportFailed(error));

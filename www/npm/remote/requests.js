@@ -8,6 +8,7 @@ import { fetchHere } from "./redirect.js";
 import { Secrets } from "./secrets.js";
 
 /** @import { RemoteAgentOptions } from "../remote.js" */
+/** @import { AgentError } from "../shared.js" */
 /** @import { Host } from "../shared.js" */
 /** @import { Reconnects } from "./http.js" */
 
@@ -30,6 +31,15 @@ export class Requests {
     this.posting = Promise.resolve();
     this.secrets = new Secrets();
     this.isClosed = false;
+    this.isReached = true;
+    /** Hears of the first failure to reach the server, until it is reached again. @type {(error: AgentError) => void} */
+    this.onUnreached = () => {};
+  }
+
+  /** The server was not reached, and is tried again. @param {AgentError} error */
+  noteUnreached(error) {
+    if (this.isReached) this.onUnreached(error);
+    this.isReached = false;
   }
 
   /**
@@ -48,15 +58,19 @@ export class Requests {
     for (let attempt = 1; ; attempt++) {
       if (this.isClosed) throw misuse("the agent was disposed of");
       let error;
+      let isUnreached = false;
       try {
         const response = await this.fetch(name, { method: "POST", body, headers: { "content-type": "application/json" } });
+        this.isReached = true;
         if (response.ok) return await replyOf(response);
         error = await responseError(response);
       } catch (thrown) {
         error = networkError(thrown, `no answer from ${this.url}`);
+        isUnreached = error.info.code === "network";
       }
       error = this.secrets.hideIn(error);
       if (!error.info.retryable || attempt > this.limits.maxAttempts) throw error;
+      if (isUnreached) this.noteUnreached(error);
       await backOff(attempt, error, this.limits, this.host);
     }
   }

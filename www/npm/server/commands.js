@@ -49,8 +49,8 @@ export class Commands {
   restore() {
     const { log, letters } = this.feed;
     for (const { type, data } of log.commands?.() ?? []) {
-      const { id, letter, from, reply = {}, replies = [], receipt } = JSON.parse(data);
-      for (const [id, reply] of replies) this.replies.takeOver(id, reply);
+      const { id, name, letter, from, reply = {}, replies = [], receipt } = JSON.parse(data);
+      for (const [id, reply, name] of replies) this.replies.takeOver(id, reply, name);
       if (type === "receipt") {
         letters.remove(id);
         letters.settle(id, receipt);
@@ -59,7 +59,7 @@ export class Commands {
       else if (letter !== undefined) {
         letters.add(id, bytesOf(letter), letter, from);
         this.replies.takeOver(id, { id });
-      } else if (id !== undefined) this.replies.takeOver(id, reply);
+      } else if (id !== undefined) this.replies.takeOver(id, reply, name);
     }
     this.feed.settleRead();
   }
@@ -110,7 +110,7 @@ export class Commands {
    */
   #perform(name, command) {
     const reply = COMMANDS[name](this, command) ?? {};
-    if (command.id && ["reset", "resolve", "abort", "clear-queues"].includes(name)) this.feed.append("command", { id: command.id });
+    if (command.id && ["reset", "resolve", "abort", "clear-queues"].includes(name)) this.feed.append("command", { id: command.id, ...(URGENT.has(name) && { name }) });
     return reply;
   }
 

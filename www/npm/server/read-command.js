@@ -2,7 +2,7 @@
 // Reads the body of a command.
 
 import { parseJson } from "../remote/json.js";
-import { complain, didYouMean, kindOf } from "../shared.js";
+import { didYouMean, kindOf } from "../shared.js";
 import { RequestError } from "./errors.js";
 
 /** @import { Command, CommandName } from "./commands.js" */
@@ -62,28 +62,14 @@ function parse(text) {
 /** How long the first bytes of a body may take. */
 const BODY_MS = 10_000;
 
-let isTold = false;
-
-/** What is read already does not come again, and nobody says so. */
-function readBefore() {
-  const message = "the body of the command does not come: something in front of `agentHandler` has read it, such as express.json(); mount the handler before that";
-  // A client could repeat it without end.
-  if (!isTold) complain(`turnwheel: ${message}`);
-  isTold = true;
-  return new RequestError(400, "misuse", message);
-}
+/** What was read does not come again, and nobody says so. */
+const readBefore = () => new RequestError(400, "misuse", "the body does not come: something in front of `agentHandler` has read it, such as express.json(); mount the handler before that");
 
 /** The first bytes of a body. @template T @param {Promise<T>} bytes @returns {Promise<T>} */
-async function inTime(bytes) {
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const late = new Promise((/** @type {(value: never) => void} */ _, reject) => (timer = setTimeout(() => reject(readBefore()), BODY_MS)));
-  try {
-    return await Promise.race([bytes, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+const inTime = (bytes) => new Promise((resolve, reject) => {
+  const timer = setTimeout(() => reject(readBefore()), BODY_MS);
+  bytes.then(resolve, reject).finally(() => clearTimeout(timer));
+});
 
 /** Reads the body as text; returns nothing if it is longer, whatever length was announced. @param {Request} request @param {number} limit */
 async function readAtMost(request, limit) {

@@ -70,9 +70,9 @@ export class Replies {
     if (known?.reply) Object.assign(known.reply, { receipt });
   }
 
-  /** Takes over what an earlier instance executed. @param {string} id @param {Reply} reply */
-  takeOver(id, reply) {
-    this.byId.set(id, { name: "", position: this.feed.log.last, at: this.now(), reply });
+  /** Takes over what an earlier instance executed. @param {string} id @param {Reply} reply @param {string} [name] of the command */
+  takeOver(id, reply, name = "") {
+    (URGENT.has(name) ? this.urgent : this.byId).set(id, { name: URGENT.has(name) ? name : "", position: this.feed.log.last, at: this.now(), reply });
   }
 
   /**
@@ -93,7 +93,7 @@ export class Replies {
   /** Stores all of them anew, when the entries of the log that told of them go. */
   store() {
     if (!this.feed.log.commands) return;
-    const all = [...this.byId, ...this.urgent].flatMap(([id, { reply }]) => (reply ? [[id, reply]] : []));
+    const all = [...this.byId, ...this.urgent].flatMap(([id, { reply, name }]) => (reply ? [[id, reply, ...(URGENT.has(name) ? [name] : [])]] : []));
     for (let i = 0; i < all.length; i += PER_ENTRY) this.feed.append("command", { replies: all.slice(i, i + PER_ENTRY) });
   }
 }

@@ -17,9 +17,8 @@ export async function openAgent(given, options) {
   /** @type {Agent | undefined} */
   let agent;
   const { around, hear, stop } = lease.hold(options, () => agent);
-  const own = { ...options, ...around };
-  const { messages, ...others } = own;
-  agent = checkpoint ? await Agent.restore(checkpoint, others) : new Agent(own);
+  const { messages, ...own } = { ...options, ...around };
+  agent = checkpoint ? await Agent.restore(checkpoint, own) : new Agent({ ...own, messages });
   agent.subscribe(hear, { keep: true });
   if (signal.aborted) stop();
   else signal.addEventListener("abort", stop, { once: true });

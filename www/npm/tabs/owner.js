@@ -36,9 +36,9 @@ export async function warmUp(claims, id) {
 /** @param {Claim} claim @param {TabOptions} options @param {Channels} channels @returns {Promise<Owned>} */
 export async function own({ lease }, { make, handler: options, waiting }, channels) {
   const agent = await make(/** @type {any} */ (lease));
-  if (typeof agent?.checkpoint !== "function") throw misuse(`the function that \`shared\` is given must return an Agent, got ${kindOf(agent)}`);
-  if (!lease.isOpened) throw misuse("the agent of `shared` is made with openAgent(lease, options): one that is made otherwise would start tools before anything is stored");
-  if (agent.isRunning) throw misuse("the function that `shared` is given only makes the agent; a run that was in progress is continued afterwards");
+  if (typeof agent?.checkpoint !== "function") throw misuse(`the function given to \`shared\` must return an Agent, got ${kindOf(agent)}`);
+  if (!lease.isOpened) throw misuse("the agent of `shared` is made with openAgent(lease, options): otherwise tools would start before anything is stored");
+  if (agent.isRunning) throw misuse("the function given to `shared` only makes the agent; a run in progress is continued afterwards");
   const handler = agentHandler(agent, {
     ...options, events: lease.events, keepAliveMs: KEEP_ALIVE_MS,
     // In the same task, when what was said still waits to be read: a decision that was read, and has not led to anything yet, is

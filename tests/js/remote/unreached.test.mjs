@@ -1,0 +1,34 @@
+// @ts-check
+// A server that is off: whoever waits hears of it after the first try, once, until it is reached again.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RemoteAgent } from "../../../pkg/remote.js";
+import { agentHandler } from "../../../pkg/server.js";
+import { Agent, scripted } from "../kit.mjs";
+
+const AT = "http://agent.localhost/7";
+
+test("the first try that fails is told, once, and again when the server is off again", async () => {
+  const handler = agentHandler(new Agent({ model: scripted(["one", "two"]) }));
+  /** @type {string[]} */
+  const heard = [];
+  let isOff = true;
+  let tries = 0;
+  const remote = new RemoteAgent({
+    url: AT,
+    onError: (error) => void heard.push(/** @type {any} */ (error).message),
+    host: { sleep: async (ms) => { if (ms < 10_000 && ++tries === 4) isOff = false; await new Promise((go) => setTimeout(go, ms < 10_000 ? 1 : 2_000)); } },
+    fetch: async (url, init) => {
+      if (isOff) throw new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED 127.0.0.1:9") });
+      return handler(new Request(/** @type {any} */ (url), /** @type {any} */ (init)));
+    },
+  });
+  assert.equal((await remote.prompt("Go")).text, "one");
+  assert.equal(heard.length, 1, heard.join("\n"));
+  assert.match(heard[0] ?? "", /fetch failed \(connect ECONNREFUSED 127\.0\.0\.1:9\); it is tried again/);
+  [isOff, tries] = [true, 0];
+  assert.equal((await remote.prompt("Go")).text, "two");
+  assert.ok(heard.length >= 2, "and when it is off again");
+  remote[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
+});
