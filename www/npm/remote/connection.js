@@ -94,7 +94,7 @@ export class Connection {
     for (let attempt = 0, short = 0; owner.isWanted && !signal.aborted; ) {
       this.#setState("connecting");
       const since = host.now();
-      const { error, hasReceived } = await this.#listenOnce(signal);
+      const { error, hasReceived, isReached } = await this.#listenOnce(signal);
       if (signal.aborted) return true;
       this.isReady = false;
       attempt = hasReceived ? 1 : attempt + 1;
@@ -104,7 +104,7 @@ export class Connection {
         owner.giveUp(failure);
         return false;
       }
-      if (hasReceived) requests.isReached = true;
+      if (isReached) requests.isReached = true;
       else if (failure.info.code === "network") requests.noteUnreached(failure);
       this.#setState("connecting");
       await backOff(short, failure, limits, host, signal);
@@ -115,19 +115,20 @@ export class Connection {
   /** Listens on one connection, and returns why it ended. @param {AbortSignal} signal */
   async #listenOnce(signal) {
     const { requests, owner } = this;
-    let hasReceived = false;
+    let [hasReceived, isReached] = [false, false];
     this.requested += 1;
     try {
       const response = await requests.fetch(`events${this.last && `?lastEventId=${this.last}`}`, { signal, headers: { accept: "text/event-stream" } });
+      isReached = true;
       const options = { sleep: requests.host.sleep, stallMs: requests.stallMs, eventBytes: requests.sizes.eventBytes, onReceive: () => void (hasReceived = true), signal };
       for await (const event of readEvents(await bodyOf(response), options)) {
         if (signal.aborted) break;
         checkEventId(event.id);
         owner.take(event);
       }
-      return { error: new Error("the server closed it"), hasReceived };
+      return { error: new Error("the server closed it"), hasReceived, isReached };
     } catch (error) {
-      return { error, hasReceived };
+      return { error, hasReceived, isReached };
     }
   }
 }
