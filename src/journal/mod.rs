@@ -1,7 +1,7 @@
 //! What enters a run, in order.
 //!
 //! A run is decided by what enters its machine: prompts, pieces of answers, what effects answered, commands, and the time of
-//! each. Whoever has that in order can run the machine again and gets the same events. Two things in this room have it:
+//! each. With all of that in order, the machine can run again and gives the same events. Two things in this room keep it:
 //!
 //! - A [**tape**](tape) is written while a run goes on, and read afterwards. It has every input, every piece of an answer and what
 //!   the host's rules said, a line of JSON each. A [`Player`](tape::Player) replays it without the host: for inspection, for

@@ -54,7 +54,7 @@ test("when no more can be remembered, the next is refused, and nothing is done t
   assert.equal((await ask("abort", {})).status, 202, "without an id there is nothing to remember");
 });
 
-test("whoever uses up what is remembered, or the commands of a minute, keeps nobody from stopping the run, and from deciding", async () => {
+test("a client that uses up the remembered ids or the commands of a minute cannot keep others from stopping the run or deciding", async () => {
   for (const limits of [{ commandIds: 50 }, { commandsPerMinute: 50 }]) {
     const agent = new Agent({ model: scripted([call("pay"), () => new Promise(() => {})]), tools: [testTool("pay", () => "paid", { requiresApproval: true })] });
     const ask = serve(agent, { limits, host: { now: () => 1_000_000_000 }, answers: ["tool"] });

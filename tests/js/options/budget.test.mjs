@@ -120,7 +120,7 @@ test("a run may have a budget of its own, which its checkpoint keeps; clients ma
   }
 });
 
-test("whoever uses a budget up is warned first: also an agent inside a call, of the budget around it", async () => {
+test("a run is warned before it exceeds a budget; so is an agent inside a call, of the budget around it", async () => {
   const usage = { input: 900, output: 100, cacheRead: 0, cacheWrite: 0, total: 1_000 };
   const more = { toolCalls: [{ toolName: "look" }], usage };
   const inner = () => new Agent({ model: scripted([more, more, more, more]), tools: [testTool("look", () => "seen")] });

@@ -1,5 +1,5 @@
 // @ts-check
-// A server that is off: whoever waits hears of it after the first try, once, until it is reached again.
+// A server that is off: `onError` is called after the first failed try, once, until the server is reached again.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
