@@ -219,7 +219,7 @@ pub use driver::{AgentLoopResult, AgentStream, agent_loop, agent_loop_continue};
 pub use host::cancel::CancelToken;
 pub use host::config::{AgentLoopConfig, Model};
 pub use host::ports::AgentRunContext;
-pub use host::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, tool};
+pub use host::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, external_tool, tool};
 pub use rules::checkpoint::CheckpointEnvelopeV1;
 pub use stock::http::HttpModel;
 pub use words::error::AgentError;

@@ -37,6 +37,8 @@ pub(crate) struct Batch {
     /// Calls of the current group that have not started, in order.
     pub(crate) ready: VecDeque<usize>,
     pub(crate) running: usize,
+    /// How many of the running ones get their results from elsewhere.
+    pub(crate) elsewhere: usize,
     /// The number of results in the history.
     pub(crate) committed: usize,
     /// The number of results for which the hooks have been called.
@@ -120,6 +122,9 @@ pub(crate) enum CallStatus {
     BeforeHook(EffectId),
     /// The tool is running; the second effect is its time limit.
     Running(EffectId, Option<EffectId>),
+    /// Its tool has no implementation here, and whoever answers the question about it gives its result; the effect is its time
+    /// limit.
+    Elsewhere(Option<EffectId>),
     /// The call has its result.
     Done,
 }
@@ -157,6 +162,7 @@ pub(super) fn new_batch(answer: StoredAnswer) -> Batch {
         groups: VecDeque::new(),
         ready: VecDeque::new(),
         running: 0,
+        elsewhere: 0,
         committed: 0,
         hooks_called: 0,
         after_hook: None,
@@ -182,7 +188,7 @@ impl Batch {
             Some(CallStatus::Running(effect, _)) if effect == id => {
                 matches!(reply, Reply::Progress(_) | Reply::Executed(_))
             }
-            Some(CallStatus::Running(..)) => matches!(reply, Reply::Slept),
+            Some(CallStatus::Running(..) | CallStatus::Elsewhere(_)) => matches!(reply, Reply::Slept),
             Some(CallStatus::Waiting | CallStatus::Ready | CallStatus::Done) => false,
         }
     }
@@ -229,7 +235,7 @@ impl Batch {
 impl BatchCall {
     /// Whether its tool, or an agent inside it, waits for a person.
     pub(super) fn asks_people(&self) -> bool {
-        matches!(self.status, CallStatus::Running(..))
+        matches!(self.status, CallStatus::Running(..) | CallStatus::Elsewhere(_))
             && (!self.asks.is_empty() || self.child.as_ref().is_some_and(|child| !child.questions.is_empty()))
     }
 

@@ -128,7 +128,9 @@ impl Step<'_> {
             }
             Phase::Dispatching(batch) => {
                 let runs = |status| matches!(status, CallStatus::BeforeHook(_) | CallStatus::Running(..));
-                batch.running = batch.calls.iter().filter(|call| runs(call.status)).count();
+                let is_elsewhere = |status| matches!(status, CallStatus::Elsewhere(_));
+                batch.elsewhere = batch.calls.iter().filter(|call| is_elsewhere(call.status)).count();
+                batch.running = batch.elsewhere + batch.calls.iter().filter(|call| runs(call.status)).count();
                 self.interrupt_run(error);
             }
             _ => self.interrupt_run(error),

@@ -154,7 +154,8 @@ impl Step<'_> {
             self.steer_if_any(&mut batch);
         }
         self.launch(&mut batch);
-        if batch.running == 0 && self.state.approvals.is_waiting_for_user() {
+        let is_asked = batch.running > 0 || self.state.approvals.is_waiting_for_user();
+        if is_asked && batch.running == batch.elsewhere {
             // Steering that arrived before the question does not wait for a person either.
             self.steer_if_any(&mut batch);
         }

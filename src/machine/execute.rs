@@ -19,7 +19,11 @@ const LONGEST_ERROR: u64 = 1 << 16;
 impl Step<'_> {
     pub(super) fn execute(&mut self, batch: &mut Batch, place: usize, announce: Option<AgentEvent>) {
         let Some(call) = batch.calls.get_mut(place) else { return };
-        let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
+        let spec = self.rules.tools.get(call.tool);
+        if spec.is_some_and(|spec| spec.is_external) {
+            return self.ask_elsewhere(batch, place, announce);
+        }
+        let limit = spec.and_then(|spec| spec.timeout_ms);
         let limit = limit.or(self.rules.timeouts.tool);
         let effect = Effect::Execute {
             tool: call.tool,
@@ -66,6 +70,7 @@ impl Step<'_> {
         let status = call.status;
         let (running, timer) = match status {
             CallStatus::Running(effect, timer) => (Some(effect), timer),
+            CallStatus::Elsewhere(timer) => (None, timer),
             _ => (None, None),
         };
         match reply {
@@ -137,7 +142,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn answered_by_tool(&mut self, batch: &mut Batch, place: usize, mut result: AgentToolResult) {
+    pub(super) fn answered_by_tool(&mut self, batch: &mut Batch, place: usize, mut result: AgentToolResult) {
         let Some(transfer) = result.transfer.take() else {
             self.limit_result(batch, place, &mut result);
             return self.resolve(batch, place, result, None);
@@ -226,7 +231,13 @@ impl Step<'_> {
         batch.ending = Ending::Interrupted;
         let finish = self.rules.steering.in_flight == InFlight::Finish;
         self.settle_all_unless(batch, ToolResultCause::Steering, "", |status| {
-            finish && matches!(status, CallStatus::Running(..) | CallStatus::BeforeHook(_))
+            let runs = |status| {
+                matches!(
+                    status,
+                    CallStatus::Running(..) | CallStatus::BeforeHook(_) | CallStatus::Elsewhere(_)
+                )
+            };
+            finish && runs(status)
         });
     }
 }

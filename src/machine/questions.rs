@@ -1,17 +1,19 @@
 //! Questions: those of running tools, and which answer is to which question.
 
 use crate::host::isolate::guard;
-use crate::host::tool::Asking;
+use crate::host::tool::{AgentToolResult, Asking};
 use crate::rules::answer::Answer;
+use crate::rules::approval::ToolDecision;
 use crate::words::event::{AgentEvent, BudgetKind, DecisionSource};
+use crate::words::message::ToolResultCause;
 use crate::words::question::{Question, QuestionKind};
 
-use super::batch::{Batch, CallStatus};
+use super::batch::{Batch, BatchCall, CallStatus};
 use super::output::{Effect, Output};
 use super::phase::Phase;
 use super::step::Step;
 
-/// A question of a running tool that has no answer yet.
+/// A question of a running tool, or the one for the result of a call, that has no answer yet.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenAsk {
     /// Its number among those of the call.
@@ -23,10 +25,32 @@ pub(crate) struct OpenAsk {
 enum Asker {
     /// A call that waits for a decision.
     Call(String),
-    /// The tool of the call at this place.
-    Tool(usize),
+    /// The tool of the call at this place, or whoever gives the result of that call.
+    Tool(usize, QuestionKind),
     /// The budget.
     Budget,
+}
+
+impl OpenAsk {
+    /// The question for the result of a call.
+    #[cold]
+    pub(crate) fn elsewhere(call: &BatchCall, id: String, asked_at: u64) -> Self {
+        let call = Some(call.effective().into_owned());
+        let question = Question { call, ..Question::new(QuestionKind::ToolCall, id, asked_at) };
+        OpenAsk { number: 0, question: Box::new(question) }
+    }
+}
+
+/// Makes an id one that no other question of the batch has.
+fn free_id(batch: &Batch, mut id: String) -> String {
+    let is_taken = |id: &str| {
+        batch.questions.contains(id)
+            || batch.calls.iter().flat_map(|call| &call.asks).any(|open| open.question.id == id)
+    };
+    while id.is_empty() || is_taken(&id) {
+        id.push('+');
+    }
+    id
 }
 
 impl Step<'_> {
@@ -34,14 +58,7 @@ impl Step<'_> {
     #[cold]
     pub(super) fn ask_person(&mut self, batch: &mut Batch, place: usize, asking: Asking) {
         let Asking { number, ask } = asking;
-        let is_taken = |id: &str| {
-            batch.questions.contains(id)
-                || batch.calls.iter().flat_map(|call| &call.asks).any(|open| open.question.id == id)
-        };
-        let mut id = ask.id.unwrap_or_else(|| self.new_id());
-        while id.is_empty() || is_taken(&id) {
-            id.push('+');
-        }
+        let id = free_id(batch, ask.id.unwrap_or_else(|| self.new_id()));
         let Some(call) = batch.calls.get_mut(place) else { return };
         let question = Box::new(Question {
             call: Some(call.effective().into_owned()),
@@ -55,6 +72,49 @@ impl Step<'_> {
         if batch.waits_for_people() {
             self.steer_if_any(batch);
         }
+    }
+
+    /// A call of a tool begins that has no implementation here: the answer to a question is its result.
+    #[cold]
+    pub(super) fn ask_elsewhere(&mut self, batch: &mut Batch, place: usize, announce: Option<AgentEvent>) {
+        announce.into_iter().for_each(|event| self.emit(event));
+        let id = free_id(batch, self.new_id());
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        call.executed = true;
+        let open = OpenAsk::elsewhere(call, id, self.now);
+        let question = open.question.clone();
+        call.asks.push(open);
+        self.begin_elsewhere(batch, place);
+        self.emit(AgentEvent::QuestionAsked { question });
+    }
+
+    /// A call waits for its result from elsewhere, and no longer than its tool says.
+    #[cold]
+    pub(super) fn begin_elsewhere(&mut self, batch: &mut Batch, place: usize) {
+        let Some(call) = batch.calls.get_mut(place) else { return };
+        let limit = self.rules.tools.get(call.tool).and_then(|spec| spec.timeout_ms);
+        let timer = limit.map(|ms| self.start(Effect::Sleep { ms }));
+        call.status = CallStatus::Elsewhere(timer);
+        batch.elsewhere += 1;
+        if let Some(timer) = timer {
+            batch.effects.insert(timer, place);
+        }
+    }
+
+    /// The result of a call has come from elsewhere, or somebody said that there will be none.
+    fn answer_elsewhere(&mut self, batch: &mut Batch, place: usize, answer: Answer) {
+        match answer {
+            Answer::Output { content, details, is_error } => {
+                let result = AgentToolResult { content, details, is_error, transfer: None };
+                self.answered_by_tool(batch, place, result);
+            }
+            Answer::Decision(ToolDecision::Reject { reason: Some(reason) }) => {
+                self.settle(batch, place, ToolResultCause::Rejected, &reason);
+            }
+            // Without a reason, or because nobody is left to answer.
+            _ => self.settle(batch, place, ToolResultCause::Rejected, ""),
+        }
+        self.completed(batch);
     }
 
     /// An id from the host.
@@ -111,7 +171,7 @@ impl Step<'_> {
         for (id, answer) in answers {
             let (asker, kind) = match self.asker(&id) {
                 Some(asker @ Asker::Call(_)) => (asker, QuestionKind::Tool),
-                Some(asker @ Asker::Tool(_)) => (asker, QuestionKind::Elicitation),
+                Some(asker @ Asker::Tool(_, kind)) => (asker, kind),
                 Some(Asker::Budget) => (Asker::Budget, QuestionKind::Budget),
                 None => {
                     let reason = ["no open question has the id ", &id].concat();
@@ -131,7 +191,7 @@ impl Step<'_> {
         }
         for (asker, id, answer) in others {
             match asker {
-                Asker::Tool(place) => self.answer_tool(place, &id, answer),
+                Asker::Tool(place, _) => self.answer_tool(place, &id, answer),
                 Asker::Budget => self.answer_budget(answer),
                 Asker::Call(_) => {}
             }
@@ -150,8 +210,11 @@ impl Step<'_> {
                 let asked = batch.call_asked(id).map(|call| Asker::Call(call.block.call_id.clone()));
                 let is_its = |open: &OpenAsk| open.question.id == id;
                 asked.or_else(|| {
-                    let place = batch.calls.iter().position(|call| call.asks.iter().any(is_its))?;
-                    Some(Asker::Tool(place))
+                    let mut places = batch.calls.iter().enumerate();
+                    places.find_map(|(place, call)| {
+                        let open = call.asks.iter().find(|open| is_its(open))?;
+                        Some(Asker::Tool(place, open.question.kind))
+                    })
                 })
             }
             Phase::Questioned(question) if question.id == id => Some(Asker::Budget),
@@ -168,10 +231,14 @@ impl Step<'_> {
 
     fn give_answer(&mut self, batch: &mut Batch, place: usize, id: &str, answer: Answer, by: DecisionSource) {
         let Some(call) = batch.calls.get_mut(place) else { return };
-        let CallStatus::Running(effect, _) = call.status else { return };
+        let status = call.status;
         let Some(at) = call.asks.iter().position(|open| open.question.id == id) else { return };
         let OpenAsk { number, question } = call.asks.remove(at);
         self.resolved(&question, answer.is_positive(), by);
+        if let CallStatus::Elsewhere(_) = status {
+            return self.answer_elsewhere(batch, place, answer);
+        }
+        let CallStatus::Running(effect, _) = status else { return };
         let answer = if matches!(answer, Answer::Decision(_)) { Answer::Decline } else { answer };
         self.out.push(Output::Answer { id: effect, number, answer });
         self.watch_time(batch, place);

@@ -25,6 +25,8 @@ enum Recheck {
     Table(ApprovalState),
     /// The question about it stays open.
     Open,
+    /// Its result still comes from elsewhere, and the question for it stays the same.
+    Elsewhere,
     /// It is asked about anew.
     Ask,
 }
@@ -56,12 +58,16 @@ impl Step<'_> {
             let Some(call) = batch.calls.get_mut(place) else { continue };
             let tool = self.rules.tools.iter().position(|spec| *spec.schema.name == *call.block.tool_name);
             call.tool = tool.unwrap_or(call.tool);
-            if let CallStatus::BeforeHook(_) | CallStatus::Running(..) = call.status {
+            if let CallStatus::BeforeHook(_) | CallStatus::Running(..) | CallStatus::Elsewhere(_) =
+                call.status
+            {
+                // Whether a question for its result stays open is found out below; until then nothing waits for it.
+                let is_elsewhere = !call.asks.is_empty();
                 call.status = CallStatus::Ready;
                 call.announced = true;
                 let spec = tool.and_then(|tool| self.rules.tools.get(tool));
                 let child = self.state.children.get(&call.block.call_id);
-                let goes_on = spec.is_some_and(|spec| spec.idempotent || spec.is_sub_agent);
+                let goes_on = is_elsewhere || spec.is_some_and(|spec| spec.idempotent || spec.is_sub_agent);
                 if matches!(batch.ending, Ending::Normal) && goes_on {
                     again.push(place);
                 } else {
@@ -113,13 +119,17 @@ impl Step<'_> {
         let asks_anew = found.iter().any(|found| matches!(found, Recheck::Ask));
         let mut entries = Vec::new();
         for (place, found) in found.iter_mut().enumerate() {
+            if !matches!(found, Recheck::Elsewhere) {
+                let asks = batch.calls.get_mut(place).map(|call| std::mem::take(&mut call.asks));
+                asks.into_iter().for_each(|asks| self.close_asks(asks));
+            }
             if asks_anew && matches!(found, Recheck::Queued) {
                 // The gate says which of them may start before the others are decided.
                 let by = DecisionSource::Rule;
                 *found = Recheck::Table(ApprovalState::Ready { decision: ToolDecision::Accept, by });
             }
             let state = match found {
-                Recheck::Done | Recheck::Queued => continue,
+                Recheck::Done | Recheck::Queued | Recheck::Elsewhere => continue,
                 Recheck::Table(state) => state.clone(),
                 Recheck::Open | Recheck::Ask => ApprovalState::Pending,
             };
@@ -159,8 +169,14 @@ impl Step<'_> {
             }
             (ToolApprovalAction::Ask, _) => Recheck::Ask,
             (_, Some(ready @ ApprovalState::Ready { .. })) => Recheck::Table(ready.clone()),
+            _ if is_same && self.is_elsewhere(call) => Recheck::Elsewhere,
             _ => Recheck::Queued,
         }
+    }
+
+    /// Whether the result of a call is still expected from elsewhere.
+    fn is_elsewhere(&self, call: &BatchCall) -> bool {
+        !call.asks.is_empty() && self.rules.tools.get(call.tool).is_some_and(|spec| spec.is_external)
     }
 
     fn act_on(&mut self, batch: &mut Batch, place: usize, found: &Recheck) {
@@ -170,6 +186,12 @@ impl Step<'_> {
             // checkpoint. It is looked up again here, unless that happens anyway when its turn comes.
             Recheck::Queued if self.is_grouped() => {}
             Recheck::Queued => drop(self.check(batch, place)),
+            Recheck::Elsewhere => {
+                if self.check(batch, place) {
+                    batch.running += 1;
+                    self.begin_elsewhere(batch, place);
+                }
+            }
             Recheck::Open | Recheck::Ask => {
                 let Some(call) = batch.calls.get(place) else { return };
                 let need = self.requires_approval(&call.effective());

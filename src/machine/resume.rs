@@ -88,7 +88,8 @@ impl Step<'_> {
 
     pub(super) fn run_resumed(&self) -> AgentEvent {
         let running = match &self.state.phase {
-            Phase::Dispatching(batch) => batch.blocks(&|call| matches!(call.status, CallStatus::Running(..))),
+            Phase::Dispatching(batch) => batch
+                .blocks(&|call| matches!(call.status, CallStatus::Running(..) | CallStatus::Elsewhere(_))),
             _ => Vec::new(),
         };
         AgentEvent::RunResumed {

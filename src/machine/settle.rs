@@ -115,6 +115,11 @@ impl Step<'_> {
                 self.drop_effect(batch, effect);
                 timer.into_iter().for_each(|timer| self.drop_effect(batch, timer));
             }
+            CallStatus::Elsewhere(timer) => {
+                batch.running -= 1;
+                batch.elsewhere -= 1;
+                timer.into_iter().for_each(|timer| self.drop_effect(batch, timer));
+            }
             CallStatus::Waiting | CallStatus::Ready | CallStatus::Done => {}
         }
         self.commit(batch);

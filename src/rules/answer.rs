@@ -1,9 +1,10 @@
 //! Answers to questions of every kind.
 
 use crate::data::json::{FromJson, ObjectWriter, RawJson, ToJson, Value};
-use crate::rules::approval::{ToolDecision, read_decision};
+use crate::rules::approval::{ToolDecision, read_decision, read_output};
 use crate::rules::budget::Amounts;
 use crate::words::event::BudgetKind;
+use crate::words::message::ContentBlock;
 use crate::words::question::QuestionKind;
 
 /// What a person answers to a question. A rejection answers a question of any kind.
@@ -19,15 +20,35 @@ pub enum Answer {
     Decline,
     /// To a question of a tool: neither yes nor no.
     Cancel,
+    /// To a call of a tool that has no implementation here: its result.
+    Output {
+        /// Text, image and file blocks.
+        content: Vec<ContentBlock>,
+        /// Data for the UI; never sent to the model.
+        details: Option<RawJson>,
+        /// Whether the call failed.
+        is_error: bool,
+    },
 }
 
 impl Answer {
+    /// The result of a call, as a text.
+    pub fn output(text: impl Into<String>) -> Self {
+        Answer::Output { content: vec![ContentBlock::text(text)], details: None, is_error: false }
+    }
+
+    /// The result of a call that failed, as a text for the model.
+    pub fn error(text: impl Into<String>) -> Self {
+        Answer::Output { content: vec![ContentBlock::text(text)], details: None, is_error: true }
+    }
+
     /// Whether it allows or tells something.
     pub fn is_positive(&self) -> bool {
         match self {
             Answer::Decision(decision) => !matches!(decision, ToolDecision::Reject { .. }),
             Answer::Raise(_) | Answer::Accept(_) => true,
             Answer::Decline | Answer::Cancel => false,
+            Answer::Output { is_error, .. } => !is_error,
         }
     }
 
@@ -46,6 +67,7 @@ impl Answer {
             Answer::Decision(_) => kind == QuestionKind::Tool,
             Answer::Raise(_) => kind == QuestionKind::Budget,
             Answer::Accept(_) | Answer::Decline | Answer::Cancel => kind == QuestionKind::Elicitation,
+            Answer::Output { .. } => kind == QuestionKind::ToolCall,
         };
         (!fits).then(|| ["no answer to a question of the kind `", kind.as_str(), "`"].concat())
     }
@@ -69,6 +91,12 @@ impl ToJson for Answer {
             Answer::Accept(content) => drop(object.field("action", "accept").field("content", content)),
             Answer::Decline => drop(object.field("action", "decline")),
             Answer::Cancel => drop(object.field("action", "cancel")),
+            Answer::Output { content, details, is_error } => {
+                let mut output = ObjectWriter::new(object.key("output"));
+                output.field("content", content).optional("details", details);
+                output.end();
+                object.field("isError", is_error);
+            }
         }
         object.end();
     }
@@ -78,6 +106,10 @@ impl FromJson for Answer {
     fn from_json(value: &Value) -> Result<Self, String> {
         if let Some(raise) = value.get("raise") {
             return Amounts::from_json(raise).map(Answer::Raise);
+        }
+        if let Some(output) = value.get("output") {
+            let (content, details, is_error) = read_output(output, value.flag_at("isError"))?;
+            return Ok(Answer::Output { content, details, is_error });
         }
         Ok(match value.text_at("action") {
             Some("accept") => Answer::Accept(value.get("content").map_or_else(RawJson::null, ToJson::to_raw)),

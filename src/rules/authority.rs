@@ -22,6 +22,8 @@ pub enum Act {
     Arguments,
     /// Give a result in place of running a call.
     Result,
+    /// Give the result of a call whose tool has no implementation here.
+    ToolCall,
     /// Let a budget be exceeded.
     Budget,
     /// Decide about a call that the host's approver is deciding about.
@@ -43,13 +45,14 @@ pub enum Leave {
 
 impl Act {
     /// What a client may do. The host may do all of it.
-    pub const CLIENTS: [(Act, &'static str, Leave); 9] = [
+    pub const CLIENTS: [(Act, &'static str, Leave); 10] = [
         (Act::Speak, "speak", Leave::Yes),
         (Act::Stop, "stop", Leave::Yes),
         (Act::Tool, "tool", Leave::Yes),
         (Act::Elicitation, "elicitation", Leave::Yes),
         (Act::Arguments, "arguments", Leave::Asked),
         (Act::Result, "result", Leave::Asked),
+        (Act::ToolCall, "tool_call", Leave::Yes),
         (Act::Budget, "budget", Leave::Asked),
         (Act::Approver, "approver", Leave::No),
         (Act::History, "history", Leave::No),
@@ -73,6 +76,7 @@ impl Act {
             Answer::Decision(ToolDecision::Result { .. }) => Some(Act::Result),
             Answer::Raise(_) => Some(Act::Budget),
             Answer::Accept(_) => Some(Act::Elicitation),
+            Answer::Output { .. } => Some(Act::ToolCall),
         }
     }
 }

@@ -15,9 +15,11 @@ pub enum QuestionKind {
     Budget,
     /// What a running tool wants to know.
     Elicitation,
+    /// The result of a call whose tool has no implementation here.
+    ToolCall,
 }
 
-words!(QuestionKind { Tool = "tool", Budget = "budget", Elicitation = "elicitation" });
+words!(QuestionKind { Tool = "tool", Budget = "budget", Elicitation = "elicitation", ToolCall = "tool_call" });
 
 /// A limit of a budget that leaves no room for the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +85,7 @@ impl Question {
                 object.field("type", "tool_call");
             }
             object.field("callId", &call.call_id).field("toolName", &call.tool_name);
-            if self.kind == QuestionKind::Tool {
+            if let QuestionKind::Tool | QuestionKind::ToolCall = self.kind {
                 object.field("arguments", &call.arguments).optional("metadata", &call.metadata);
             }
         }

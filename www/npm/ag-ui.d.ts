@@ -23,7 +23,7 @@ export function toAGUI(run: Pick<AgentRun, "toResponse">, options?: AGUIOptions)
 export function toAGUIResponse(run: Pick<AgentRun, "toResponse">, init?: AGUIResponseInit): Response;
 
 /**
- * Reads what an AG-UI client posts. Throws if it is something else. With an `agent`, `decisions` has the results of the client's own
+ * Reads what an AG-UI client posts. Throws if it is something else. With an `agent`, `answers` has the results of the client's own
  * tools, too.
  *
  * @example
@@ -33,19 +33,19 @@ export function fromAGUI(input: unknown, options?: AGUIInputOptions): AGUIInput;
 
 /**
  * Options of `fromAGUI`. `agent`: the agent of the thread, or what gives it. What a client posts as the result of a tool counts only if
- * this agent waits for it, and only for tools that `frontendTools` made: no client answers for a tool of yours. `answers`: what clients
- * may answer, `["tool", "elicitation"]` by default; `"arguments"` lets them approve a call with other arguments, `"budget"` raise a
+ * this agent waits for it, and only for tools without `execute`. `answers`: what clients
+ * may answer, besides for tools that `frontendTools` made, `["tool", "elicitation", "tool_call"]` by default; `"arguments"` lets them approve a call with other arguments, `"budget"` raise a
  * budget. What they may not is in `refused`, by the id of the question, with the reason; the question stays open.
  *
  * @example
  * const input = fromAGUI(await request.json(), { agent });
- * agent.resolveTools(input.decisions);
+ * for (const [id, answer] of Object.entries({ ...input.decisions, ...input.answers })) agent.resolve(id, answer);
  */
-export interface AGUIInputOptions { answers?: readonly ("tool" | "elicitation" | "arguments" | "budget")[] | undefined; agent?: Pick<Agent, "tools" | "pendingApprovals"> | ((threadId: string) => Pick<Agent, "tools" | "pendingApprovals"> | undefined) | undefined }
+export interface AGUIInputOptions { answers?: readonly ("tool" | "elicitation" | "tool_call" | "arguments" | "budget")[] | undefined; agent?: Pick<Agent, "tools" | "pendingQuestions" | "pendingApprovals"> | ((threadId: string) => Pick<Agent, "tools" | "pendingQuestions" | "pendingApprovals"> | undefined) | undefined }
 
 /**
- * The tools that the client runs, as tools of the agent. A call waits, as if for a person; its result is among the `decisions` of a
- * later input, if `fromAGUI` is given the agent. They need an agent without `approveTool`.
+ * The tools that the client runs, as tools of the agent, without `execute`. A call waits for its result, which is among the `answers`
+ * of a later input, if `fromAGUI` is given the agent.
  *
  * @example
  * const input = fromAGUI(await request.json());
@@ -79,8 +79,8 @@ export interface AGUITool { name: string; description: string; parameters?: Json
 
 /**
  * What a client has posted. `prompt`: the messages of the user since the last answer. `decisions`: answers to interrupts, by the ids
- * of the questions, and results of the client's tools, by those of the calls (with the option `agent`). `answers`: what was allowed of a budget, and what a tool
- * wanted to know, by the ids of the questions. `messages`: the conversation before; an agent that
+ * of the questions. `answers`: what was allowed of a budget, what a tool wanted to know, and the results of the client's tools (with
+ * the option `agent`), by the ids of the questions. `messages`: the conversation before; an agent that
  * stays on the server knows it already.
  *
  * @example

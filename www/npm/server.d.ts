@@ -1,4 +1,4 @@
-import type { Agent, AgentMessage, ToolDecision, UserMessage } from "./index.js";
+import type { Agent, AgentMessage, ToolCallAnswer, ToolDecision, UserMessage } from "./index.js";
 import type { RemoteHost } from "./remote.js";
 
 /**
@@ -71,11 +71,12 @@ export interface AgentHandlerOptions {
    */
   runOptions?: ("metadata" | "streamOptions" | "activeTools" | "systemPrompt" | "budget")[];
   /**
-   * What clients may answer besides a no. Default: `tool` and `elicitation`. With `arguments` they may approve a call with other
+   * What clients may answer besides a no. Default: `tool`, `elicitation` and `tool_call`, the result of a call whose tool has no
+   * `execute`; leave that out where another service gives such results. With `arguments` they may approve a call with other
    * arguments, with `result` give a result in place of it, with `budget` raise budgets. Calls that `approveTool` decides about are
    * not shown to clients, and no option lets them answer.
    */
-  answers?: ("tool" | "elicitation" | "arguments" | "result" | "budget")[];
+  answers?: ("tool" | "elicitation" | "tool_call" | "arguments" | "result" | "budget")[];
   /** Each may be `Infinity`. */
   limits?: {
     /** How many bytes one command may have. Default 1,000,000. */
@@ -164,7 +165,8 @@ export function durableObjectEvents(
 
 /**
  * Reads what `useChat` posts: the new message, or the decisions about the approval requests of the last one, and the
- * conversation before it, for an agent that is created for each request. Files are `data:` URLs with a type, or at public
+ * conversation before it, for an agent that is created for each request. With an `agent`, `answers` has the results (`addToolOutput`)
+ * of its open calls of tools without `execute`. Files are `data:` URLs with a type, or at public
  * addresses that begin with `https://`. Signatures that
  * `toUIMessages` of turnwheel/ai-sdk has kept are read; blocks that only a provider understands only with `trusted: true`: a
  * stranger who posts them could say anything with them, a system prompt too.
@@ -172,8 +174,9 @@ export function durableObjectEvents(
  * @example
  * const { prompt, decisions, messages } = fromUIMessages((await request.json()).messages);
  */
-export function fromUIMessages(messages: unknown[], options?: { trusted?: boolean }): {
+export function fromUIMessages(messages: unknown[], options?: { trusted?: boolean; agent?: Pick<Agent, "pendingQuestions"> }): {
   prompt: UserMessage | undefined;
   decisions: { [questionId: string]: ToolDecision };
+  answers: { [questionId: string]: ToolCallAnswer };
   messages: AgentMessage[];
 };

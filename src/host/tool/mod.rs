@@ -54,6 +54,9 @@ pub struct ToolSpec {
     /// Whether the tool runs an agent. A call that was running when a checkpoint was taken then goes on from the checkpoint of
     /// that agent: [`ToolContext::checkpoint`].
     pub is_sub_agent: bool,
+    /// Whether a call is answered elsewhere: it becomes a question of the kind
+    /// [`ToolCall`](crate::question::QuestionKind::ToolCall), and whoever answers that gives its result. See [`external_tool`].
+    pub is_external: bool,
     /// Whether a failure ends the run instead of becoming an error result.
     pub fatal: bool,
     /// With [`ToolExecutionPolicy::Priority`](crate::host::config::ToolExecutionPolicy): higher runs first.
@@ -70,6 +73,7 @@ impl ToolSpec {
             max_result_bytes: None,
             idempotent: false,
             is_sub_agent: false,
+            is_external: false,
             fatal: false,
             priority: 0,
         }
@@ -166,6 +170,16 @@ where
         let running = (self.run)(context);
         Box::pin(async { running.await.into() })
     }
+}
+
+/// Makes a tool without an implementation: a call of it is a question, and [`Agent::resolve`](crate::Agent::resolve) gives its
+/// result, by [`Answer::output`], [`Answer::error`] or a rejection. The page, a person or another service may do the work.
+/// The question is in checkpoints, and stays the same one when the run goes on from there. Of the tool's limits, its own
+/// `timeout_ms` counts: then the call gets an error result.
+pub fn external_tool(spec: ToolSpec) -> Rc<dyn AgentTool> {
+    let spec = ToolSpec { is_external: true, ..spec };
+    // It is not called: the loop asks in its place.
+    tool(spec, async |_| ToolOutcome::Interrupted)
 }
 
 /// Makes a tool of an asynchronous closure. What the closure returns is a text, an [`AgentToolResult`], a `Result` of

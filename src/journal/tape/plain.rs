@@ -184,6 +184,7 @@ fn write_tool(tool: &ToolSpec, out: &mut String) {
     object.optional("timeoutMs", &tool.timeout_ms).optional("maxResultBytes", &tool.max_result_bytes);
     object.optional("idempotent", &tool.idempotent.then_some(true));
     object.optional("subAgent", &tool.is_sub_agent.then_some(true));
+    object.optional("external", &tool.is_external.then_some(true));
     object.optional("fatal", &tool.fatal.then_some(true));
     if tool.priority != 0 {
         let key = if tool.priority < 0 { "lowPriority" } else { "priority" };
@@ -208,6 +209,7 @@ fn read_tool(value: &Value) -> Result<ToolSpec, String> {
         max_result_bytes: value.number_at("maxResultBytes"),
         idempotent: flag("idempotent"),
         is_sub_agent: flag("subAgent"),
+        is_external: flag("external"),
         fatal: flag("fatal"),
         priority: priority("priority") - priority("lowPriority"),
     })

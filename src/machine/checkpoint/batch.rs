@@ -15,6 +15,7 @@ use crate::machine::children::ChildState;
 use crate::machine::history::History;
 use crate::machine::output::EffectId;
 use crate::machine::phase::StoredAnswer;
+use crate::machine::questions::OpenAsk;
 
 impl Batch {
     pub(super) fn write(&self, out: &mut ObjectWriter<'_>, unannounced: &[EffectId], polled: bool) {
@@ -65,10 +66,12 @@ impl Batch {
         for (call, value) in batch.calls.iter_mut().zip(calls) {
             call.read(&Part { value, first_error: part.first_error }, results);
         }
-        for (call, place) in batch.calls.iter_mut().zip(0..) {
-            let Some(Asked { id, .. }) = &call.question else { continue };
-            if id.is_empty() || batch.questions.insert(id.clone(), place).is_some() {
-                part.report("question", "must have an id that no other question has");
+        for (call, place) in batch.calls.iter().zip(0..) {
+            let elsewhere = call.asks.iter().map(|open| &open.question.id);
+            for id in call.question.iter().map(|asked| &asked.id).chain(elsewhere) {
+                if id.is_empty() || batch.questions.insert(id.clone(), place).is_some() {
+                    part.report("question", "must have an id that no other question has");
+                }
             }
         }
         batch.ready = part.places(part.required("ready"), count).into();
@@ -107,6 +110,7 @@ impl BatchCall {
             CallStatus::Asked(_) => "asked",
             CallStatus::Ready => "ready",
             CallStatus::BeforeHook(_) | CallStatus::Running(..) => "running",
+            CallStatus::Elsewhere(_) => "elsewhere",
             CallStatus::Done => "done",
         };
         object.field("callId", &self.block.call_id).field("status", status);
@@ -115,9 +119,10 @@ impl BatchCall {
         }
         object.field("asked", &self.question.is_some()).field("executed", &(self.executed && !waits));
         if let Some(Asked { id, at }) = &self.question {
-            let mut question = ObjectWriter::new(object.key("question"));
-            question.field("id", id).field("askedAt", at);
-            question.end();
+            write_asked(object.key("question"), id, *at);
+        }
+        if let (CallStatus::Elsewhere(_), Some(OpenAsk { question, .. })) = (self.status, self.asks.first()) {
+            write_asked(object.key("elsewhere"), &question.id, question.asked_at);
         }
         object.optional("given", &self.given);
         object.optional("childUsage", &self.child.as_ref().map(|child| child.counted));
@@ -130,17 +135,14 @@ impl BatchCall {
     }
 
     pub(super) fn read(&mut self, part: &Part<'_>, results: &[AgentMessage]) {
-        let id = self.block.call_id.as_str();
+        let id = self.block.call_id.clone();
         if part.word("callId") != id {
             part.report("callId", "must be that of the call in the answer");
         }
         if let Some(arguments) = part.get("arguments") {
             self.arguments = arguments.to_raw();
         }
-        self.question = part.get("question").map(|question| Asked {
-            id: question.owned_at("id").unwrap_or_default(),
-            at: question.number_at("askedAt").unwrap_or_default(),
-        });
+        self.question = part.get("question").map(read_asked);
         self.given = part.get("given").map(ToJson::to_raw);
         let counted: Option<Usage> = part.optional("childUsage");
         let keeps_questions = part.flag("childKeepsQuestions");
@@ -154,6 +156,11 @@ impl BatchCall {
             "asked" => CallStatus::Asked(0),
             "ready" => CallStatus::Ready,
             "running" => CallStatus::Running(0, None),
+            "elsewhere" => {
+                let Asked { id, at } = read_asked(part.required("elsewhere"));
+                self.asks = vec![OpenAsk::elsewhere(self, id, at)];
+                CallStatus::Elsewhere(None)
+            }
             "done" => CallStatus::Done,
             other => return part.unknown("status", other),
         };
@@ -203,6 +210,19 @@ impl Ending {
                 Ending::Normal
             }
         }
+    }
+}
+
+fn write_asked(out: &mut String, id: &str, at: u64) {
+    let mut question = ObjectWriter::new(out);
+    question.field("id", id).field("askedAt", &at);
+    question.end();
+}
+
+fn read_asked(question: &Value) -> Asked {
+    Asked {
+        id: question.owned_at("id").unwrap_or_default(),
+        at: question.number_at("askedAt").unwrap_or_default(),
     }
 }
 

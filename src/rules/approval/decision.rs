@@ -163,8 +163,17 @@ pub(crate) fn read_decision(value: &Value) -> Result<ToolDecision, String> {
 }
 
 fn result_decision(value: &Value) -> Result<ToolDecision, String> {
-    let flag = |value: &Value| value.flag_at("isError");
     let output = value.get("content").unwrap_or(&Value::Null);
+    let (content, details, is_error) = read_output(output, value.flag_at("isError"))?;
+    Ok(ToolDecision::Result { content, details, is_error })
+}
+
+/// Reads the result of a call that a person or the host gives: its blocks, its details, and whether it failed. What is no
+/// list of blocks becomes a text.
+pub(crate) fn read_output(
+    output: &Value,
+    is_error: Option<bool>,
+) -> Result<(Vec<ContentBlock>, Option<RawJson>, bool), String> {
     let blocks = output.get("content").filter(|content| content.as_array().is_some());
     let content = match (output, blocks) {
         (_, Some(blocks)) => Vec::<ContentBlock>::from_json(blocks)?,
@@ -178,7 +187,7 @@ fn result_decision(value: &Value) -> Result<ToolDecision, String> {
     if !content.iter().all(shown) {
         return Err("the `content` of a result takes text, image and file blocks only".to_owned());
     }
-    let is_error = flag(value).or_else(|| blocks.and_then(|_| flag(output))).unwrap_or(false);
+    let is_error = is_error.or_else(|| blocks.and_then(|_| output.flag_at("isError"))).unwrap_or(false);
     let details = blocks.and_then(|_| output.get("details")).map(ToJson::to_raw);
-    Ok(ToolDecision::Result { content, details, is_error })
+    Ok((content, details, is_error))
 }

@@ -7,8 +7,8 @@ mod policy;
 mod stored;
 mod table;
 
-pub(crate) use decision::read_decision;
 pub use decision::{ApprovalError, Resolution, ToolDecision};
+pub(crate) use decision::{read_decision, read_output};
 pub use entry::{ApprovalEntry, ApprovalGate, ApprovalState, ReadyCall};
 pub use policy::{
     ApprovalMode, ApprovalOptions, RuleNames, ToolApprovalAction, ToolApprovalPolicy, strip_tool_prefix,

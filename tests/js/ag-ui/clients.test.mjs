@@ -440,7 +440,7 @@ test("what a client posts as a result counts for its own tools only, of calls th
   const paid = [];
   const pay = { name: "pay", description: "", parameters: { type: "object" }, requiresApproval: true, execute: (/** @type {any} */ args) => paid.push(args) && "paid" };
   const asks = { toolCalls: [{ callId: "m", toolName: "show", arguments: {} }, { callId: "p", toolName: "pay", arguments: {} }] };
-  const agent = new Agent({ model: scripted([asks, "Done."]), tools: [pay, ...frontendTools([{ name: "show", description: "" }])] });
+  const agent = new Agent({ model: scripted([asks, "Done."]), gate: "prefix", tools: [pay, ...frontendTools([{ name: "show", description: "" }])] });
   const run = agent.prompt("Go");
   await read(run);
   // The client says that `pay` is a tool of its own, and that it has run.
@@ -451,18 +451,37 @@ test("what a client posts as a result counts for its own tools only, of calls th
       { role: "tool", toolCallId: "m", content: "shown" }, { role: "tool", toolCallId: "p", content: "paid" }, { role: "tool", toolCallId: "x", content: "?" }, { role: "tool", toolCallId: { toString: 1 }, content: "?" },
     ],
   };
-  assert.deepEqual(fromAGUI(posted).decisions, {});
-  assert.deepEqual(fromAGUI(posted, { agent: (threadId) => (threadId === "other" ? agent : undefined) }).decisions, {});
+  assert.deepEqual(fromAGUI(posted).answers, {});
+  assert.deepEqual(fromAGUI(posted, { agent: (threadId) => (threadId === "other" ? agent : undefined) }).answers, {});
   const input = fromAGUI(posted, { agent: () => agent });
-  assert.deepEqual(input.decisions, { m: { action: "result", content: "shown" } });
-  assert.deepEqual(fromAGUI(posted, { agent }).decisions, input.decisions);
-  agent.resolveTools(input.decisions);
+  const id = agent.pendingQuestions.find(({ kind }) => kind === "tool_call")?.id ?? "";
+  assert.deepEqual([input.decisions, input.answers], [{}, { [id]: { output: "shown" } }]);
+  assert.deepEqual(fromAGUI(posted, { agent }).answers, input.answers);
+  assert.deepEqual(fromAGUI(posted, { agent, answers: ["tool"] }).answers, input.answers, "of its own tools the client always may");
+  agent.resolve(id, /** @type {any} */ (input.answers[id]));
   agent.resolveTools({ p: "reject" });
   const { messages } = await run;
   const results = messages.flatMap((message) => (message.role === "tool_result" ? [[message.callId, message.content[0]]] : []));
   assert.deepEqual(results.find(([callId]) => callId === "m"), ["m", { type: "text", text: "shown" }]);
   assert.deepEqual(paid, []);
   misused(() => fromAGUI(posted, /** @type {any} */ ({ agents: agent })), /fromAGUI: unknown option `agents`; did you mean `agent`\?/);
+});
+
+test("a tool of the host without `execute` is answered as a call or as an interrupt, where clients may", async () => {
+  const asks = { toolCalls: [{ callId: "m", toolName: "sign", arguments: {} }] };
+  for (const how of ["message", "interrupt"]) {
+    const agent = new Agent({ model: scripted([asks, "Done."]), tools: [{ name: "sign", description: "", parameters: { type: "object" } }] });
+    const run = agent.prompt("Go");
+    const [interrupt] = (await read(run)).at(-1).outcome.interrupts;
+    assert.deepEqual(interrupt, { id: agent.pendingQuestions[0]?.id, reason: "turnwheel.tool_call", toolCallId: "m", message: "What is the result of `sign`?", responseSchema: { type: "object", properties: { output: {} }, required: ["output"] } });
+    const answer = how === "message" ? { messages: [{ role: "assistant", toolCalls: [{ id: "m", function: { name: "sign" } }] }, { role: "tool", toolCallId: "m", content: "", error: "no pen" }] } : { messages: [], resume: [{ interruptId: interrupt.id, status: "resolved", payload: { output: { by: "me" } } }] };
+    const posted = { threadId: "t", runId: "r", ...answer };
+    assert.match(fromAGUI(posted, { agent, answers: ["tool"] }).refused?.[interrupt.id] ?? "", /clients may not give the result of a call/);
+    const { answers } = fromAGUI(posted, { agent });
+    assert.deepEqual(answers, { [interrupt.id]: how === "message" ? { error: "no pen" } : { output: { by: "me" } } });
+    agent.resolve(interrupt.id, /** @type {any} */ (answers[interrupt.id]));
+    assert.equal((await run).text, "Done.");
+  }
 });
 
 test("misuse is named", async () => {
@@ -472,7 +491,4 @@ test("misuse is named", async () => {
   misused(() => toAGUIResponse(run, /** @type {any} */ ({ lastEventId: 1 })), /unknown option `lastEventId`/);
   const events = await read(run);
   assert.equal(events.at(-1).type, "RUN_FINISHED");
-  const [show] = frontendTools([{ name: "show", description: "" }]);
-  const bypassed = await new Agent({ model: scripted([call("show"), "Ok."]), tools: [/** @type {any} */ (show)], approval: { mode: "bypassed" } }).prompt("Go");
-  assert.match(JSON.stringify(bypassed.messages), /`show` runs in the client, and this call was not sent there/);
 });

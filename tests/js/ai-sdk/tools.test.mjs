@@ -83,7 +83,9 @@ test("needsApproval asks, for a call or for all", async () => {
 test("one that throws, one that nobody runs here, one with a name of ours", async () => {
   const bad = aiTool({ inputSchema: z.object({}), execute: async () => { throw new Error("broke"); } });
   assert.match((await once(bad)).text, /broke/);
-  misused(() => new Agent({ model: scripted([]), tools: { ask: aiTool({ inputSchema: z.object({}), outputSchema: z.string() }) } }), /tool `ask` needs an `execute` function, got nothing/);
+  const elsewhere = new Agent({ model: scripted([call("ask"), "done"]), tools: { ask: aiTool({ inputSchema: z.object({}), outputSchema: z.string() }) } });
+  elsewhere.subscribe((event) => event.type === "question_asked" && elsewhere.resolve(event.id, { output: "said" }));
+  assert.match(JSON.stringify((await elsewhere.prompt("Go")).messages), /"said"/);
   const named = tool(/** @type {any} */ ({ name: "look", ...aiTool({ inputSchema: z.object({}), description: () => "as it is", execute: async () => "seen" }) }));
   const agent = new Agent({ model: scripted([call("look"), "done"]), tools: [named] });
   assert.equal((await agent.prompt("Go")).text, "done");

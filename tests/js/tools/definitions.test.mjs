@@ -343,6 +343,7 @@ const BAD_TOOLS = [
   ["no object", "weather", /a tool must be an object, got a string/],
   ["no name", { execute: () => "" }, /needs a `name`/],
   ["no execute", { name: "go" }, /tool `go` needs an `execute` function, got nothing/],
+  ["no function", { name: "go", execute: "x" }, /`execute` of tool `go` must be a function, got a string; leave it out if/],
   ["a schema that is a text", { name: "go", parameters: "object", execute: () => "" }, /parameters of tool `go` must be a JSON Schema object or a Standard Schema.*got a string/],
   ["a schema of a library without a standard, as zod 3 was", { name: "go", parameters: new (class ZodObject { _def = {}; parse() {} })(), execute: () => "" }, /must be a JSON Schema object or a Standard Schema \(zod 4, .*got an object \(ZodObject\)/],
   ["a schema of an unknown type", { name: "go", parameters: { type: "objekt" }, execute: () => "" }, /no JSON Schema: `type` is "objekt"/],

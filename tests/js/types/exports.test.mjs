@@ -101,6 +101,7 @@ function examples() {
 const ADDED = [
   ["of two unique symbols neither fits the other", /^export declare const CANCELLED: unique symbol;$/m, 'import { CANCELLED, type AgentEvent as OwnEvent, type Question, type RawBlock, type RunInfo, type ToolAnswer, type ToolQuestion, type ToolQuestionInput, type Transfer, type TransformInfo, type WrappedModelCall, type WrappedToolCall } from "turnwheel";\nexport { CANCELLED };'],
   ["what only its provider understands", /(interface AssistantMessage .*)\| ToolCallBlock\)\[\]/, "$1| ToolCallBlock | RawBlock)[]"],
+  ["a tool may be answered elsewhere", /^  execute\(args: Args, context: ToolContext\)/m, "  execute?(args: Args, context: ToolContext)"],
   ["a tool hands over", /^(export type ToolOutput = .*);$/m, "$1 | Transfer;"],
   ["how much is cached", /overflowSignal: boolean(, signal: AbortSignal)?\) => (Promise<)?TransformResult/g, "overflowSignal: boolean$1, info: TransformInfo) => $2TransformResult"],
   ["what a transformer or an engine gives may be readonly, as what it got", /(type TransformResult = void \| )(AgentMessage\[\] \| \{ messages: )(AgentMessage)/, "$1readonly $2readonly $3"],

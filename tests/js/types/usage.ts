@@ -5,13 +5,13 @@ import {
   openaiResponses, fileAt, imageAt, peek, scripted, subagent, tool, transferTo,
   type AgentEvent, type AgentLoopConfig, type AgentMessage, type AgentOptions, type AgentResult, type AgentRun,
   type ApprovalOptions, type ApprovalRequest, type AssistantMessage, type AssistantMessageEvent, type Checkpoint, type CompactionReport,
-  type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Answer, type BudgetKind, type BudgetQuestion, type ElicitationQuestion, type Question, type ToolAnswer, type ToolQuestion, type ToolQuestionInput, type RawBlock,
+  type Compat, type CustomMessage, type Delta, type ErrorInfo, type ErrorKind, type FileBlock, type Hooks, type ImageBlock, type Answer, type BudgetKind, type BudgetQuestion, type ElicitationQuestion, type Question, type ToolAnswer, type ToolCallAnswer, type ToolCallQuestion, type ToolQuestion, type ToolQuestionInput, type RawBlock,
   type Input, type JsonSchema, type JsonValue, type LlmMessage, type MessageStopReason, type Model, type ModelRequest,
   type Policies, type PolicyContext, type ProviderOptions, type Receipt, type SteerOptions, type TurnInfo, type TurnOptions, type Budget, type RunOptions, type RunStopReason, type ScriptItem,
   type ServerName, type SessionState, type StandardSchema, type StreamFn, type StreamOptions, type TextBlock, type ThinkingBlock,
   type ToolCallBlock, type ToolContext, type ToolDecision, type ToolDefinition, type ToolOutput, type ToolResultCause,
   type ToolResultMessage, type Transfer, type RunInfo, type SlidingWindowOptions, type BudgetTrimOptions, type Reducer, type WrappedToolCall, type WrappedModelCall, budgetTrim, errorInfo, keepLast, pruneToolResults, reduce, slidingWindow, type TransformInfo, type TransformResult, type TurnEndReason, type Usage, type UserMessage,
-  type Verdict, type FromJsonSchema, type ArgumentsOf,
+  type Verdict, type FromJsonSchema, type ArgumentsOf, type CallsOf, type ExternalTool,
 } from "turnwheel";
 import { Agent as SlimAgent, use } from "turnwheel/slim";
 import { Agent as InlineAgent } from "turnwheel/inline";
@@ -164,8 +164,17 @@ tool({ name: "bad", description: "", parameters: {}, execute: () => Symbol("quit
 tool({ name: "bad", description: "", parameters: {}, execute: async () => Symbol("quit") });
 // @ts-expect-error a Map is no output
 tool({ name: "bad", description: "", parameters: {}, execute: () => new Map() });
-// @ts-expect-error a tool needs to do something
-tool({ name: "bad", description: "", parameters: {} });
+const pageTool: ExternalTool = tool({ name: "elsewhere", description: "", parameters: {} });
+const located = tool({ name: "locate", description: "", parameters: { type: "object", properties: { exact: { type: "boolean" } }, required: ["exact"] } });
+is<Same<CallsOf<[typeof located]>, { locate: { exact: boolean } }>>(true);
+function answersOf(question: ToolCallQuestion): ToolCallAnswer {
+  return question.arguments["exact"] ? { output: { city: "Oslo" } } : { error: "not exactly" };
+}
+async function givesResults(agent: Agent, question: Question) {
+  if (question.kind === "tool_call") agent.resolve(question.id, answersOf(question));
+  await new Agent({ model: models[0]!, tools: [pageTool, located] }).prompt("x");
+}
+is<Function>(givesResults);
 
 // ---- models
 
@@ -443,7 +452,7 @@ async function ofTapes(agent: Agent, model: Model, tape: Tape) {
   is<string>((await recorder[Symbol.asyncIterator]().next()).value);
   const { pendingApprovals, pendingQuestions, request, checkpoint } = replay(tape, { wire: true, model }).seek(1);
   is<string | undefined>(pendingApprovals[0]?.toolName);
-  is<"tool" | "budget" | "elicitation" | undefined>(pendingQuestions[0]?.kind);
+  is<"tool" | "budget" | "elicitation" | "tool_call" | undefined>(pendingQuestions[0]?.kind);
   is<ModelRequest | undefined>(request);
   await Agent.restore(checkpoint, { model });
   is<readonly string[] | undefined>(tape.children[0]?.path);

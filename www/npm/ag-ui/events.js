@@ -60,7 +60,7 @@ export class AGUIEvents {
     const { threadId, runId, protocolVersion, frontendTools } = this.options;
     const questions = this.#questions(this.root);
     this.root.pause();
-    const isOfClient = (/** @type {Pending} */ { kind, toolName }) => kind === "tool" && frontendTools.has(toolName ?? "");
+    const isOfClient = (/** @type {Pending} */ { kind, toolName }) => kind === "tool_call" && frontendTools.has(toolName ?? "");
     const interrupts = questions.filter(({ asked }) => !isOfClient(asked)).map(({ id, asked, lane }) => interruptOf(id, asked, lane));
     const pendingToolCallIds = questions.filter(({ asked }) => isOfClient(asked)).map(({ asked, lane }) => lane.shownCall(asked.callId ?? ""));
     // Clients of before 1.0 refuse what they do not know.
@@ -104,9 +104,9 @@ export class AGUIEvents {
 
   /** @param {Asked} question */
   #ask({ id, kind = "tool", callId, toolName, path, message, schema, budget }) {
-    const { isForPeople, frontendTools } = this.options;
+    const { isForPeople } = this.options;
     // Whether a call may run may be the host's to decide; the other questions are always somebody's.
-    if (kind !== "tool" || isForPeople(id) || frontendTools.has(toolName ?? "")) this.#lane(path, true)?.pending.set(id, { kind, callId, toolName, message, schema, budget });
+    if (kind !== "tool" || isForPeople(id)) this.#lane(path, true)?.pending.set(id, { kind, callId, toolName, message, schema, budget });
     return [];
   }
 
@@ -180,6 +180,7 @@ function interruptOf(id, { kind, callId, toolName, message, schema = {}, budget 
   if (kind === "tool") return { id, reason: "tool_call", ...place, message: message ?? `May \`${toolName}\` run?` };
   const form = (/** @type {string} */ name, /** @type {object} */ value) => ({ responseSchema: /** @type {JsonValue} */ ({ type: "object", properties: { [name]: value }, required: [name] }) });
   if (kind === "elicitation") return { id, reason: "input_required", ...place, ...(message !== undefined && { message }), ...form("content", schema) };
+  if (kind === "tool_call") return { id, reason: "turnwheel.tool_call", ...place, message: `What is the result of \`${toolName}\`?`, ...form("output", {}) };
   const what = budget?.kind ?? "";
   const raise = { type: "object", properties: { [what]: { type: "number", exclusiveMinimum: 0 } }, required: [what] };
   return { id, reason: "turnwheel.budget", ...place, ...(message !== undefined && { message }), ...form("raise", raise), metadata: { budget: /** @type {JsonValue} */ (budget ?? {}) } };

@@ -13,7 +13,7 @@ import { checkNames, fromClient, isBase64, isForPeople, kindOf, MIME_TYPE, misus
 /** How much of each a client may post: more than any conversation has. */
 const LIMITS = { messages: 10_000, tools: 1_000, resume: 1_000 };
 
-/** What the tools of clients do when they are run here, which tells them from others. @type {WeakSet<Function>} */
+/** The tools of clients: of those they give the results, whatever else they may. @type {WeakSet<object>} */
 const ofClients = new WeakSet();
 
 /**
@@ -34,32 +34,30 @@ export function fromAGUI(input, options = {}) {
   messages.forEach((message, i) => {
     if (typeof message?.role !== "string") throw misuse(`messages[${i}] has no role: it is no message of an AG-UI client`);
   });
-  const { decisions, answers, refused } = readResume(resume, agent, options.answers);
+  const { decisions, answers, refused } = readResume(resume, agent, options.answers, agent ? resultsOf(messages, agent) : []);
   const asked = messages.findLastIndex(({ role }) => role !== "user") + 1;
   const prompt = messages.slice(asked).map(userMessage);
   return {
     threadId, runId, ...(typeof protocolVersion === "string" && { protocolVersion }),
     ...(prompt.length > 0 && { prompt }),
     // As the client gives them: what the host is deciding, no client answers.
-    decisions: fromClient({ ...(agent && resultsOf(messages, agent)), ...Object.fromEntries(decisions) }),
+    decisions: fromClient(Object.fromEntries(decisions)),
     answers: Object.fromEntries(answers), ...(refused.length > 0 && { refused: Object.fromEntries(refused) }),
     messages: historyOf(messages.slice(0, asked)), tools, state, context, forwardedProps,
   };
 }
 
 /**
- * The client's tools as tools of the agent: a call waits for its result as for an answer to a question.
+ * The client's tools as tools of the agent, without `execute`: a call waits for its result as for an answer to a question.
  * @param {readonly AGUITool[]} tools @returns {ToolDefinition[]}
  */
 export function frontendTools(tools) {
   if (!Array.isArray(tools)) throw misuse(`frontendTools takes the tools of the client: frontendTools(fromAGUI(body).tools), got ${kindOf(tools)}`);
   tools.forEach(toolOf);
   return tools.map(({ name, description, parameters }) => {
-    const execute = () => {
-      throw new Error(`\`${name}\` runs in the client, and this call was not sent there`);
-    };
-    ofClients.add(execute);
-    return { name, description, parameters: /** @type {ToolDefinition["parameters"]} */ (parameters ?? { type: "object" }), requiresApproval: true, execute };
+    const tool = { name, description, parameters: /** @type {ToolDefinition["parameters"]} */ (parameters ?? { type: "object" }) };
+    ofClients.add(tool);
+    return tool;
   });
 }
 
@@ -81,35 +79,43 @@ function toolOf(tool, i) {
 /**
  * The answers to questions: those that a client may give, and why the others are left out. A question that gets no answer stays open.
  * @param {any[]} resume @param {Exclude<AGUIInputOptions["agent"], Function>} agent @param {AGUIInputOptions["answers"]} allowed
+ * @param {[id: string, result: Answer, isClients: boolean][]} results of calls without `execute`
  */
-function readResume(resume, agent, allowed) {
+function readResume(resume, agent, allowed, results) {
   /** @type {[string, any][]} */ const decisions = [];
   /** @type {[string, any][]} */ const answers = [];
   /** @type {[string, string][]} */ const refused = [];
-  resume.forEach((entry, i) => {
-    const [answer] = answerOf(entry);
-    const [id, given] = answer ?? decisionOf(entry, i);
+  /** @param {[string, any][]} to @param {string} id @param {any} given @param {AGUIInputOptions["answers"]} [may] */
+  const take = (to, id, given, may = allowed) => {
     // `agent.resolveTools` takes the ids of calls too.
     const asked = agent?.pendingApprovals.filter((question) => question.id === id || question.callId === id) ?? [];
     try {
       if (agent && !asked.every((question) => isForPeople(agent, question))) throw new NotAllowed("the host decides about this call; clients are not asked");
-      (answer ? answers : decisions).push([id, readAnswer(given, allowed)]);
+      to.push([id, readAnswer(given, may)]);
     } catch (error) {
       if (!(error instanceof NotAllowed)) throw error;
       refused.push([id, error.message]);
     }
+  };
+  for (const [id, result, isClients] of results) take(answers, id, result, isClients ? ["tool_call"] : allowed);
+  resume.forEach((entry, i) => {
+    const [answer] = answerOf(entry);
+    const [id, given] = answer ?? decisionOf(entry, i);
+    take(answer ? answers : decisions, id, given);
   });
   return { decisions, answers, refused };
 }
 
 /**
- * An answer to a question that is not about whether a call may run: more of a budget, or what a tool wants to know.
+ * An answer to a question that is not about whether a call may run: more of a budget, what a tool wants to know, the result of a call.
  * @param {any} entry @returns {[string, Answer][]}
  */
 function answerOf(entry) {
   const { interruptId, status, payload } = entry ?? {};
   if (typeof interruptId !== "string" || status !== "resolved" || typeof payload !== "object" || payload === null) return [];
   if (Object.hasOwn(payload, "raise")) return [[interruptId, { raise: payload.raise }]];
+  if (Object.hasOwn(payload, "output")) return [[interruptId, { output: payload.output }]];
+  if (typeof payload.error === "string") return [[interruptId, { error: payload.error }]];
   return Object.hasOwn(payload, "content") ? [[interruptId, { action: "accept", content: payload.content }]] : [];
 }
 
@@ -124,17 +130,21 @@ function decisionOf(entry, i) {
 }
 
 /**
- * The results of the client's own tools that came since the last answer: of calls that this agent waits for, of tools that were made by
- * `frontendTools`. What a client says of its tools and its calls is no proof: it could answer for a tool of the host, which asks.
- * @param {Posted[]} messages @param {NonNullable<Exclude<AGUIInputOptions["agent"], Function>>} agent
+ * The results of calls without `execute` that came since the last answer, by the ids of the questions, and whether their tools are the
+ * client's. What a client says of its tools and its calls is no proof, so only those count for which this agent waits.
+ * @param {Posted[]} messages @param {NonNullable<Exclude<AGUIInputOptions["agent"], Function>>} agent @returns {[string, Answer, boolean][]}
  */
-function resultsOf(messages, agent) {
-  const theirs = new Set(agent.tools.flatMap(({ name, execute }) => (execute && ofClients.has(execute) ? [name] : [])));
-  const asked = new Set(agent.pendingApprovals.flatMap(({ callId, toolName, path }) => (theirs.has(toolName) && !path?.length ? [callId] : [])));
+function resultsOf(messages, { pendingQuestions = [], tools = [] }) {
+  const theirs = new Set(tools.flatMap((tool) => (ofClients.has(tool) ? [tool.name] : [])));
+  const asked = new Map(pendingQuestions.flatMap((question) => (question.kind === "tool_call" ? [[[...question.path, question.callId].join("/"), question]] : [])));
   const last = messages.findLastIndex(({ role }) => role === "assistant");
-  /** @type {[string, ToolDecision][]} */
-  const results = messages.slice(last + 1).flatMap(({ role, toolCallId, content, error }) => (role === "tool" && asked.has(toolCallId) ? [[toolCallId, { action: "result", content: textOf(content), ...(error && { isError: true }) }]] : []));
-  return Object.fromEntries(results);
+  return messages.slice(last + 1).flatMap(({ role, toolCallId, content, error }) => {
+    const question = role === "tool" ? asked.get(toolCallId) : undefined;
+    if (!question) return [];
+    asked.delete(toolCallId);
+    const text = textOf(content);
+    return [/** @type {[string, Answer, boolean]} */ ([question.id, error ? { error: text || wordOf(error) } : { output: text }, question.path.length === 0 && theirs.has(question.toolName)])];
+  });
 }
 
 /** @param {Posted} message @returns {UserMessage} */

@@ -64,7 +64,7 @@ export class Lane {
   /** Whether nothing here goes on until a person, or the client, answers. @returns {boolean} */
   get isWaiting() {
     // A tool that wants to know something runs, and waits.
-    const asks = (/** @type {string} */ callId) => [...this.pending.values()].some((asked) => asked.kind === "elicitation" && asked.callId === callId);
+    const asks = (/** @type {string} */ callId) => [...this.pending.values()].some((asked) => (asked.kind === "elicitation" || asked.kind === "tool_call") && asked.callId === callId);
     return this.pending.size + this.running.size > 0 && [...this.running].every(([callId, inside]) => inside?.isWaiting || asks(callId));
   }
 

@@ -17,7 +17,7 @@ import { Questions } from "./questions.js";
 import { Receipts } from "./receipts.js";
 import { Runs } from "./runs.js";
 import { Session } from "./session.js";
-import { Settings } from "./settings.js";
+import { loadAnswers, Settings } from "./settings.js";
 import { Thrown } from "./thrown.js";
 
 /** @import { AgentError } from "../shared.js" */
@@ -323,6 +323,7 @@ export class Core {
   /** Takes over a checkpoint; its messages have been set already. The engine reads all of it. @param {Read} read */
   async restore(read) {
     this.#take(read);
+    if (this.approvals.list().some(({ kind }) => kind !== "tool")) await loadAnswers();
     if (this.options.host.step) await (await import("../steps.js")).inServer(this.registration);
     try {
       await this.registration.ready();

@@ -39,9 +39,9 @@ export class Settings {
     }
   }
 
-  /** Loads what answers the questions of a budget, if it asks. @param {import("../index.js").Budget} [budget] @returns {Promise<unknown> | undefined} */
+  /** Loads what answers the questions of a budget, if it asks, and of tools that are answered elsewhere. @param {import("../index.js").Budget} [budget] @returns {Promise<unknown> | undefined} */
   loadAnswers(budget = this.budget) {
-    if (budget?.onExceed === "ask" && !others.check) return import("../messages/answer.js").then(({ allowOthers }) => allowOthers());
+    if ((budget?.onExceed === "ask" || this.tools.hasExternal) && !others.check) return loadAnswers();
   }
 
   /** Takes over what stands around the execution of the agent that calls this one, where this one has nothing of its own. @param {Around} around */
@@ -95,6 +95,9 @@ export class Settings {
     return has;
   }
 }
+
+/** Loads what answers other questions than those about calls. */
+export const loadAnswers = () => import("../messages/answer.js").then(({ allowOthers }) => allowOthers());
 
 /** Without a limit is without the member. @param {import("../index.js").Budget | undefined} budget */
 export function budgetSettings(budget) {

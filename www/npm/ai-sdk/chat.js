@@ -5,10 +5,10 @@ import { fromUIMessages } from "../server/fromuimessages.js";
 import { checkNames, kindOf, misuse } from "../shared.js";
 import { Recording } from "./recording.js";
 
-/** @import { Agent, AgentMessage, AgentRun, ToolDecision, UserMessage } from "../index.js" */
+/** @import { Agent, AgentMessage, AgentRun, ToolCallAnswer, ToolDecision, UserMessage } from "../index.js" */
 /** @import { ChatTransportLike, ChatTransportOptions } from "../ai-sdk.js" */
 
-/** @typedef {{ prompt: UserMessage | undefined, decisions: { [id: string]: ToolDecision }, before: AgentMessage[], change: "again" | "anew" | undefined, signal: AbortSignal | undefined }} Posted */
+/** @typedef {{ prompt: UserMessage | undefined, decisions: { [id: string]: ToolDecision }, answers?: { [id: string]: ToolCallAnswer }, before: AgentMessage[], change: "again" | "anew" | undefined, signal: AbortSignal | undefined }} Posted */
 
 const OPTIONS = ["messageMetadata", "onError", "toolOutput", "whileRunning"];
 
@@ -39,17 +39,17 @@ export class Chat {
 
   /** @param {{ trigger: string, messageId?: string | undefined, messages: any[], abortSignal?: AbortSignal | undefined }} request */
   send({ trigger, messageId, messages, abortSignal }) {
-    const { prompt, decisions, messages: before } = fromUIMessages(messages);
+    const { prompt, decisions, answers, messages: before } = fromUIMessages(messages, { agent: this.agent });
     const change = trigger === "regenerate-message" ? "again" : messageId !== undefined ? "anew" : undefined;
-    return this.submit({ prompt, decisions, before, change, signal: abortSignal });
+    return this.submit({ prompt, decisions, answers, before, change, signal: abortSignal });
   }
 
   /**
    * What the AI SDK has posted, in turnwheel's words. `change`: the prompt is the answered one again, or stands for another.
    * @param {Posted} posted
    */
-  async submit({ prompt, decisions, before, change, signal: abortSignal }) {
-    if (!prompt) return this.#decide(decisions, abortSignal);
+  async submit({ prompt, decisions, answers = {}, before, change, signal: abortSignal }) {
+    if (!prompt) return this.#decide(decisions, answers, abortSignal);
     // A run that was stopped may not have ended yet; of one whose beginning changes nobody wants the end.
     if (this.agent.isRunning && (change || this.recording?.isStopped)) {
       this.agent.abort("the conversation continues elsewhere");
@@ -70,15 +70,20 @@ export class Chat {
     return (this.recording = new Recording(this.agent, run, this.options, id === undefined ? run.runId : id));
   }
 
-  /** A person answered questions. @param {{ [id: string]: ToolDecision }} decisions @param {AbortSignal | undefined} signal */
-  async #decide(decisions, signal) {
+  /**
+   * A person answered questions, or the page gave results of calls.
+   * @param {{ [id: string]: ToolDecision }} decisions @param {{ [id: string]: ToolCallAnswer }} outputs @param {AbortSignal | undefined} signal
+   */
+  async #decide(decisions, outputs, signal) {
     const { agent } = this;
     const open = new Set(agent.pendingQuestions.map(({ id }) => id));
-    const answers = Object.entries(decisions).filter(([id]) => open.has(id));
+    const decided = Object.entries(decisions).filter(([id]) => open.has(id));
+    const answers = [...decided, ...Object.entries(outputs)];
     // An empty answer would be sent again and again by a chat that sends by itself.
     if (answers.length === 0) throw misuse("nothing of what was posted is new: the last message is no message of the user, and answers no open question");
     // Elsewhere, an answer may come too late.
-    await agent.resolveTools(Object.fromEntries(answers));
+    if (decided.length > 0) await agent.resolveTools(Object.fromEntries(decided));
+    for (const [id, output] of Object.entries(outputs)) await agent.resolve(id, output);
     // A run of a checkpoint goes on with the message that the page has restored.
     const recording = agent.isRunning ? this.recording : this.#begin(agent.continue(), null);
     return recording ? recording.stream({ signal, answered: answers.map(([id]) => id) }) : empty();

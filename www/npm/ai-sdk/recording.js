@@ -66,7 +66,7 @@ export class Recording {
   stream({ signal, isReplay = false, answered = [] }) {
     this.#stopWith(signal, isReplay);
     const unheard = new Set(answered);
-    for (const event of this.events) if (event.type === "tool_approval_resolved") unheard.delete(event.id);
+    for (const event of this.events) if (isClosed(event)) unheard.delete(event.id);
     return this.#read(() => this.#tell(/** @type {Answer} */ (this.answers.at(-1)), isReplay, unheard), signal);
   }
 
@@ -137,7 +137,7 @@ export class Recording {
       }
       if (event) {
         at++;
-        if (event.type === "tool_approval_resolved") unheard.delete(event.id);
+        if (isClosed(event)) unheard.delete(event.id);
         answer.told = Math.max(answer.told, at);
         yield* copies(ui.take(event));
         if (ui.isOver) return;
@@ -152,6 +152,9 @@ export class Recording {
     }
   }
 }
+
+/** @param {AgentEvent} event @returns {event is Extract<AgentEvent, { type: "tool_approval_resolved" | "question_resolved" }>} */
+const isClosed = (event) => event.type === "tool_approval_resolved" || event.type === "question_resolved";
 
 /** Chats change what they are given. @param {Chunk[]} chunks @returns {Chunk[]} */
 const copies = (chunks) => JSON.parse(JSON.stringify(chunks));

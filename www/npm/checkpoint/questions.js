@@ -28,7 +28,11 @@ export function openQuestions(run, messages) {
     const block = blocks.find(({ callId }) => callId === call?.callId);
     // Those that the engine will refuse are asked about no more.
     const isRefused = Object.hasOwn(/** @type {any} */ (run)?.phase?.faults ?? {}, call?.callId);
-    return id && block && !isRefused && call.status !== "done" && pending.has(block.callId) ? { ...block, arguments: asRun(call.arguments ?? block.arguments), id, kind: "tool", path: [], askedAt } : [];
+    if (!block || isRefused) return [];
+    const shown = { ...block, arguments: asRun(call.arguments ?? block.arguments), path: [] };
+    const { type: _, ...elsewhere } = shown;
+    if (call.status === "elsewhere" && call.elsewhere?.id) return { ...elsewhere, id: call.elsewhere.id, kind: "tool_call", askedAt: call.elsewhere.askedAt ?? 0 };
+    return id && call.status !== "done" && pending.has(block.callId) ? { ...shown, id, kind: "tool", askedAt } : [];
   });
 }
 
@@ -81,6 +85,7 @@ export function believable(state, open) {
     if (event.type !== "tool_approval_requested" && event.type !== "question_asked") return true;
     const question = byId.get(event.id);
     if (!question) return closed.has(event.id);
-    return event.type === "question_asked" ? question.message === event.message : question.kind === "tool" && callText(event) === callText(question);
+    const isSame = callText(event) === callText(question);
+    return event.type === "question_asked" ? question.kind === event.kind && question.message === event.message && (question.kind !== "tool_call" || isSame) : question.kind === "tool" && isSame;
   });
 }

@@ -31,7 +31,7 @@ export async function executeTool(run, slot, effect, state) {
     if ("error" in checked) return { invalid: limitError(checked.error) };
     const { definition, self } = prepared;
     const context = /** @type {PublicContext} */ (/** @type {unknown} */ (new ToolContext(run, slot, effect, state)));
-    const execute = () => definition.execute.call(self, checked.value, context);
+    const execute = () => definition.execute?.call(self, checked.value, context);
     const output = await (run.around.wrapTool || run.around.within ? wrapped(run, state, effect, checked.value, execute, context) : execute());
     if (output === CANCELLED) return { cancelled: true };
     const result = typeof output === "string" ? output : toResult(output);

@@ -12,6 +12,7 @@ export const CLIENTS = {
   elicitation: "yes",
   arguments: "asked",
   result: "asked",
+  tool_call: "yes",
   budget: "asked",
   approver: "no",
   history: "no",

@@ -11,7 +11,7 @@ import { CLIENTS } from "./authority.js";
 export class NotAllowed extends Error {}
 
 /** The acts that an option of a door may name. */
-export const ANSWERS = /** @type {const} */ (["tool", "elicitation", "arguments", "result", "budget"]);
+export const ANSWERS = /** @type {const} */ (["tool", "elicitation", "tool_call", "arguments", "result", "budget"]);
 
 /** @param {unknown} answers the option of a door @param {string} name */
 export function checkAnswersOption(answers, name) {
@@ -30,7 +30,7 @@ export function mayClient(act, allowed) {
 export function readAnswer(given, allowed) {
   const answer = answerOf(given);
   const act = actOf(answer);
-  if (act && !mayClient(act, allowed)) throw new NotAllowed(`clients may not ${act === "result" ? "give a result in place of a call" : act === "arguments" ? "give other arguments" : `answer questions of the kind "${act}"`}; see the option \`answers\``);
+  if (act && !mayClient(act, allowed)) throw new NotAllowed(`clients may not ${act === "result" ? "give a result in place of a call" : act === "arguments" ? "give other arguments" : act === "tool_call" ? "give the result of a call" : `answer questions of the kind "${act}"`}; see the option \`answers\``);
   return fromClient(answer);
 }
 
@@ -39,25 +39,28 @@ function answerOf(given) {
   // A text cannot be marked as a client's.
   if (given === "approve" || given === "reject") return { action: given };
   if (typeof given !== "object" || given === null) return given;
-  const { action, arguments: args, reason, content, isError, raise } = given;
-  if (action === "reject") return { action, ...(reason !== undefined && { reason: checkReason(reason) }) };
+  const { action, arguments: args, reason, content, isError, raise, output, error } = given;
+  if (action === "reject") return { action, ...(reason !== undefined && { reason: checkText(reason, "the `reason` of a decision") }) };
   if (action === "decline" || action === "cancel") return { action };
   if (raise !== undefined) return { raise };
+  if (error !== undefined) return { error: checkText(error, "the `error` of an answer") };
+  if (Object.hasOwn(given, "output")) return { output, ...(isError !== undefined && { isError }) };
   if (action === "accept") return { action, ...(content !== undefined && { content }) };
   if (action === "approve") return { action, ...(Object.hasOwn(given, "arguments") && { arguments: args }) };
   if (action === "result") return { action, content, ...(isError !== undefined && { isError }) };
   return { ...given };
 }
 
-/** @param {unknown} reason */
-function checkReason(reason) {
-  if (typeof reason !== "string") throw misuse(`the \`reason\` of a decision must be a text, got ${kindOf(reason)}`);
-  return reason;
+/** @param {unknown} text @param {string} what */
+function checkText(text, what) {
+  if (typeof text !== "string") throw misuse(`${what} must be a text, got ${kindOf(text)}`);
+  return text;
 }
 
 /** What an answer does. Whoever may answer may say no. @param {any} answer */
 function actOf(answer) {
   if (answer?.raise !== undefined) return "budget";
+  if ("output" in Object(answer) || "error" in Object(answer)) return "tool_call";
   const { action = answer, arguments: args } = Object(answer);
   if (action === "reject" || action === "decline" || action === "cancel") return;
   if (action === "approve" && args !== undefined) return "arguments";

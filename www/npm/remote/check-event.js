@@ -39,8 +39,11 @@ const isError = (value) => isObject(value) && isText(value.code) && isText(value
 /** @type {Test} */
 const isCall = (value) => isObject(value) && isId(value.callId) && isText(value.toolName);
 
+/** A question for the result of a call, which has no words. @type {Test} */
+const isAnswered = (value) => value.kind === "tool_call" && isCall(value) && isObject(value.arguments);
+
 /** @type {Test} */
-const isQuestion = (value) => isObject(value) && isId(value.id) && isText(value.kind) && isText(value.message) && listOf(isId)(value.path) && maybe(isId)(value.callId);
+const isQuestion = (value) => isObject(value) && isId(value.id) && isText(value.kind) && (isText(value.message) || isAnswered(value)) && listOf(isId)(value.path) && maybe(isId)(value.callId);
 
 /** @type {Test} */
 const isReceipt = (value) => isObject(value) && typeof value.delivered === "boolean";
@@ -77,7 +80,7 @@ const EVENTS = {
   tool_execution_end: { callId: isId, result: messageOf("tool_result") },
   tool_approval_requested: { callId: isId, toolName: isText },
   tool_approval_resolved: { callId: isId },
-  question_asked: { id: isId, kind: isText, message: isText, path: listOf(isId), callId: maybe(isId) },
+  question_asked: { id: isId, kind: isText, path: listOf(isId), callId: maybe(isId) },
   question_resolved: { id: isId },
   agent_end: { ...isEnd, messages: listOf(isMessage) },
 };
@@ -99,6 +102,7 @@ const hasAll = (value, members) => Object.keys(members).find((name) => members[n
 /** Returns an event of a run, or throws. @param {any} event @returns {AgentEvent} */
 export function checkEvent(event) {
   if (!isObject(event) || !isText(event.type) || !isId(event.runId)) throw protocolError(`the server sent an event without a type or a run: ${kindOf(event)}`);
+  if (event.type === "question_asked" && !isQuestion(event)) throw protocolError("the server sent a `question_asked` that is no question");
   return checkMembers(event, Object.hasOwn(EVENTS, event.type) ? EVENTS[event.type] : undefined, event.type);
 }
 

@@ -56,7 +56,9 @@ export class UIMessages {
   /** Whether nothing can go on until a person decides. */
   get isWaiting() {
     const { pending, running, shown } = this.calls;
-    return pending.size > 0 && [...pending].every((callId) => shown.has(callId)) && running.size === 0 && !this.isOver;
+    if (this.isOver || pending.size === 0 || ![...pending].every((callId) => shown.has(callId))) return false;
+    // A call around an agent that asks waits for the same.
+    return [...running].every((callId) => [...pending].some((asked) => asked.startsWith(`${callId}/`)));
   }
 
   /** @param {string} runId */
@@ -158,11 +160,28 @@ export class UIMessages {
 
   /** @param {EventOf<"question_asked">} event @returns {Chunk[]} */
   _question_asked({ type, runId, ...question }) {
+    if (question.kind === "tool_call") return this.#askElsewhere(question);
     return [{ type: "data-question", id: question.id, data: { ...question, state: "open" } }];
   }
 
+  /**
+   * A call whose result the client gives: `addToolOutput` of the AI SDK does, for a call that is shown and has none.
+   * @param {{ callId: string, toolName: string, arguments: object, path: readonly string[] }} question @returns {Chunk[]}
+   */
+  #askElsewhere({ callId: innermost, toolName, arguments: args, path }) {
+    const callId = [...path, innermost].join("/");
+    this.calls.running.delete(callId);
+    this.calls.pending.add(callId);
+    this.calls.shown.add(callId);
+    return path.length > 0 ? [inputOf({ callId, toolName, arguments: args })] : [];
+  }
+
   /** @param {EventOf<"question_resolved">} event @returns {Chunk[]} */
-  _question_resolved({ id, kind, accepted }) {
+  _question_resolved({ id, kind, accepted, callId = "", path }) {
+    if (kind === "tool_call") {
+      this.calls.pending.delete([...path, callId].join("/"));
+      return [];
+    }
     return [{ type: "data-question", id, data: { id, kind, state: accepted ? "accepted" : "closed" } }];
   }
 
@@ -188,8 +207,10 @@ export class UIMessages {
 
   /** @param {EventOf<"subagent_event">} event @returns {Chunk[]} */
   _subagent_event({ path, event }) {
-    if (event.type !== "tool_execution_end") return [];
+    if (event.type !== "tool_execution_start" && event.type !== "tool_execution_end") return [];
     const callId = [...path, event.callId].join("/");
+    if (event.type === "tool_execution_start") return this._tool_execution_start({ ...event, callId });
+    this.calls.running.delete(callId);
     return this.calls.shown.has(callId) ? this._tool_execution_end({ ...event, callId }) : [];
   }
 

@@ -5,14 +5,14 @@
 import { checkNames, fromClient, isBase64, kindOf, MIME_TYPE, misuse, noUsage, readBlock } from "../shared.js";
 import { isPublicAddress } from "../host/address.js";
 
-/** @import { AgentMessage, AssistantMessage, FileBlock, ImageBlock, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
+/** @import { Agent, AgentMessage, AssistantMessage, FileBlock, ImageBlock, ToolCallAnswer, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
 /** @typedef {AssistantMessage["content"][number]} AnswerBlock */
 
 /**
  * Converts the messages of useChat. `trusted`: what only a provider understands is taken, too; a stranger could make a system
- * prompt of it.
- * @param {any[]} messages @param {{ trusted?: boolean }} [options]
- * @returns {{ prompt: UserMessage | undefined, decisions: { [questionId: string]: ToolDecision }, messages: AgentMessage[] }}
+ * prompt of it. `agent`: whose open calls without `execute` the page has given results for.
+ * @param {any[]} messages @param {{ trusted?: boolean, agent?: Pick<Agent, "pendingQuestions"> }} [options]
+ * @returns {{ prompt: UserMessage | undefined, decisions: { [questionId: string]: ToolDecision }, answers: { [questionId: string]: ToolCallAnswer }, messages: AgentMessage[] }}
  */
 export function fromUIMessages(messages, options = {}) {
   if (!Array.isArray(messages)) throw misuse(`fromUIMessages takes the messages that useChat posts, got ${kindOf(messages)}`);
@@ -24,12 +24,13 @@ export function fromUIMessages(messages, options = {}) {
       for (const name of texts) if (typeof part[name] !== "string") throw misuse(`messages[${i}]: a part of type ${part.type.slice(0, 60)} needs a text \`${name}\`, got ${kindOf(part[name])}`);
     }
   });
-  checkNames("fromUIMessages: unknown option", options, ["trusted"]);
+  checkNames("fromUIMessages: unknown option", options, ["trusted", "agent"]);
   const last = messages.at(-1);
   const isNew = last?.role === "user";
   return {
     prompt: isNew ? userMessage(last) : undefined,
     decisions: isNew ? {} : decisionsOf(last),
+    answers: isNew || !options.agent ? {} : answersOf(last, options.agent),
     messages: messages.slice(0, isNew ? -1 : undefined).flatMap((message) => historyOf(message, options.trusted === true)),
   };
 }
@@ -50,6 +51,21 @@ function decisionsOf(message) {
     decisions.push([String(id), fromClient(/** @type {ToolDecision} */ (decision))]);
   }
   return fromClient(Object.fromEntries(decisions));
+}
+
+/** What the page gave as the results of calls of which the agent waits for one, by the ids of the questions. @param {any} message @param {Pick<Agent, "pendingQuestions">} agent */
+function answersOf(message, { pendingQuestions }) {
+  /** @type {Map<string, any>} */
+  const given = new Map((message?.parts.filter(isTool) ?? []).map((/** @type {any} */ part) => [part.toolCallId, part]));
+  /** @type {{ [id: string]: ToolCallAnswer }} */
+  const answers = {};
+  for (const question of pendingQuestions) {
+    if (question.kind !== "tool_call") continue;
+    const { state, output, errorText, preliminary } = given.get([...question.path, question.callId].join("/")) ?? {};
+    if (state === "output-error") answers[question.id] = fromClient({ error: String(errorText ?? "") });
+    else if (state === "output-available" && !preliminary) answers[question.id] = fromClient({ output });
+  }
+  return answers;
 }
 
 /** @param {any} message @returns {UserMessage} */

@@ -50,6 +50,11 @@ export class ToolSet {
     return this.byName.get(name)?.definition[SUB_AGENT] === true;
   }
 
+  /** Whether calls of some tool are answered elsewhere. */
+  get hasExternal() {
+    return this.offered.some(({ definition }) => definition.execute === undefined);
+  }
+
   /** Nothing in the engine refers to this version any more. @param {number} version */
   forget(version) {
     this.versions.delete(version);
@@ -106,7 +111,7 @@ function toolSettings({ definition, schema }) {
     requiresApproval: typeof approvalRule === "function" ? "depends" : approvalRule === true,
     // A missing value means the agent's default limit, so Infinity becomes a number.
     timeoutMs: timeoutMs === Infinity ? 2 ** 53 : timeoutMs, maxResultBytes, idempotent: idempotent === true, fatal: fatal === true,
-    subAgent: definition[SUB_AGENT] === true,
+    subAgent: definition[SUB_AGENT] === true, external: definition.execute === undefined || undefined,
     // The engine stores the priority as a 32-bit integer.
     priority: Math.min(Math.abs(priority ?? 0) * 1000, 2 ** 31), lowPriority: (priority ?? 0) < 0,
   };

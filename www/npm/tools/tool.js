@@ -49,7 +49,9 @@ export function prepare(definition, name) {
   // Control characters, written out: the first look at a class of Unicode takes a browser five milliseconds.
   if (/[\0-\x1f\x7f-\x9f]/.test(adapted.name) || adapted.name.length > MAX_NAME) throw misuse(`${owner.slice(0, 100)}: no provider accepts this name; letters, digits, \`_\` and \`-\` are safe, at most 64`);
   if (adapted === named) checkTypos(owner, adapted);
-  if (typeof adapted.execute !== "function") throw misuse(`${owner} needs an \`execute\` function, got ${kindOf(adapted.execute)}`);
+  // A tool without it is answered elsewhere; one that has nothing else either was forgotten.
+  if (adapted.execute === undefined && adapted.parameters === undefined) throw misuse(`${owner} needs an \`execute\` function, got nothing; with \`parameters\` alone, its calls are answered elsewhere, by \`agent.resolve(id, { output })\``);
+  if (adapted.execute !== undefined && typeof adapted.execute !== "function") throw misuse(`\`execute\` of ${owner} must be a function, got ${kindOf(adapted.execute)}; leave it out if its calls are answered elsewhere, by \`agent.resolve(id, { output })\``);
   for (const [key, shape] of Object.entries(TOOL)) checkShape(key, adapted[key], shape, `${owner}: `);
   const parameters = adapted.parameters ?? { type: "object", properties: {} };
   const result = { definition: adapted, self: known?.self ?? definition, ...prepareSchema(owner, parameters) };

@@ -340,6 +340,7 @@ fn tool(value: &Value, version: &Rc<ToolsVersion>) -> Result<ToolSpec, AgentErro
     spec.max_result_bytes = value.number_at("maxResultBytes");
     spec.idempotent = flag(value, "idempotent", false);
     spec.is_sub_agent = flag(value, "subAgent", false);
+    spec.is_external = flag(value, "external", false);
     spec.fatal = flag(value, "fatal", false);
     let priority = i32::try_from(value.number_at("priority").unwrap_or(0)).unwrap_or(i32::MAX);
     spec.priority = if flag(value, "lowPriority", false) { -priority } else { priority };
