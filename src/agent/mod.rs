@@ -23,6 +23,8 @@ use crate::host::config::{AgentLoopConfig, ConvertToLlm};
 use crate::host::state::SessionState;
 use crate::machine::AgentCommand;
 use crate::rules::budget::Ledger;
+use crate::words::error::{AgentError, ErrorKind};
+use crate::words::event::AgentEvent;
 use crate::words::message::{AgentMessage, ToolCallBlock, Usage};
 use crate::words::question::{Question, QuestionKind};
 use checkpoint::Resume;
@@ -136,6 +138,44 @@ impl Agent {
         self.0.wake_idle();
     }
 
+    /// Takes the history back to its first `length` messages, with those of `branch` after them. The configuration, the session
+    /// state, the usage, the queues and the subscribers stay; a run that waits to go on from a checkpoint is given up. Returns
+    /// what was cut, for whoever wants to go back to it: `agent.rewind(length, cut)`. The subscribers are told
+    /// ([`HistoryRewound`](AgentEvent::HistoryRewound)).
+    ///
+    /// # Errors
+    /// Misuse, if a run is active, or the history is shorter.
+    pub fn rewind(&self, length: usize, branch: Vec<AgentMessage>) -> Result<Vec<AgentMessage>, AgentError> {
+        if self.is_running() {
+            let text = "a run is in progress; abort it, wait for its end, and rewind then";
+            return Err(AgentError::new(ErrorKind::Misuse, text));
+        }
+        let published = self.published();
+        let mut now = published.borrow_mut();
+        if length > now.messages.len() {
+            return Err(AgentError::new(
+                ErrorKind::Misuse,
+                "the history has fewer messages than are to stay",
+            ));
+        }
+        if let Some(Resume::Run(mut state, _)) = self.0.resume.take() {
+            (now.steering, now.follow_up) = state.take_queues();
+        }
+        let cut = now.messages.split_off(length);
+        let event = AgentEvent::HistoryRewound {
+            length: long(length),
+            cut: long(cut.len()),
+            added: long(branch.len()),
+        };
+        now.messages.extend(branch);
+        now.known = None;
+        now.questions = OpenQuestions::default();
+        drop(now);
+        self.0.inbox.borrow().drop_decisions();
+        self.0.dispatch(&event);
+        Ok(cut)
+    }
+
     /// The history.
     pub fn messages(&self) -> Vec<AgentMessage> {
         self.0.published.borrow().borrow().messages.clone()
@@ -194,6 +234,10 @@ impl Agent {
             self.0.inbox.borrow().post(AgentCommand::SwitchModel);
         }
     }
+}
+
+fn long(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 impl Shared {

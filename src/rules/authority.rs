@@ -14,6 +14,8 @@ pub enum Act {
     Speak,
     /// Stop the run, forget the conversation, empty the queues.
     Stop,
+    /// Take the conversation back to an earlier message.
+    Rewind,
     /// Approve or reject a call that waits for a person.
     Tool,
     /// Answer what a running tool asks a person.
@@ -45,9 +47,10 @@ pub enum Leave {
 
 impl Act {
     /// What a client may do. The host may do all of it.
-    pub const CLIENTS: [(Act, &'static str, Leave); 10] = [
+    pub const CLIENTS: [(Act, &'static str, Leave); 11] = [
         (Act::Speak, "speak", Leave::Yes),
         (Act::Stop, "stop", Leave::Yes),
+        (Act::Rewind, "rewind", Leave::Yes),
         (Act::Tool, "tool", Leave::Yes),
         (Act::Elicitation, "elicitation", Leave::Yes),
         (Act::Arguments, "arguments", Leave::Asked),

@@ -18,6 +18,8 @@ export interface AgentLike {
   resolve?(id: string, answer: Answer): unknown;
   resolveTool(callId: string, decision: ToolDecision): unknown;
   abort(reason?: unknown): void;
+  /** Without it the history cannot be taken back. */
+  rewind?(length: number, branch?: readonly AgentMessage[]): AgentMessage[] | Promise<AgentMessage[]>;
   subscribe(listener: (event: AgentEvent) => void, options?: { keep?: boolean }): () => void;
   readonly messages: readonly AgentMessage[];
   readonly pendingApprovals: readonly ToolQuestion[];
@@ -151,6 +153,8 @@ export interface AgentView<A extends AgentLike = AgentLike> {
   readonly approve: (id: string, args?: { [key: string]: JsonValue }) => void;
   /** Rejects a call; the model is told the reason. */
   readonly deny: (id: string, reason?: string) => void;
+  /** Takes the history back to its first messages, as `agent.rewind` does; returns, or resolves to, what was cut. */
+  readonly rewind: (length: number, branch?: readonly AgentMessage[]) => AgentMessage[] | Promise<AgentMessage[]>;
   /** Answers a question of any kind, by its `id`. */
   readonly answer: (id: string, answer: Answer) => void;
 }

@@ -148,6 +148,11 @@ export class RemoteAgent implements Disposable {
   abort(reason?: unknown): Promise<void>;
   /** Stops the run and clears the history and the queues. */
   reset(): Promise<void>;
+  /**
+   * Takes the history back, as `agent.rewind` does. Resolves to what was cut, which a later `rewind(length, cut)` of this object goes back
+   * to: the server keeps the ten newest branches while it runs. The server refuses it while a run is in progress, or if its `authorize` says so.
+   */
+  rewind(length: number, branch?: readonly AgentMessage[]): Promise<AgentMessage[]>;
   /** Resolves when the mirror is up to date; rejects if the agent cannot be reached. */
   ready(): Promise<void>;
   waitForIdle(): Promise<void>;

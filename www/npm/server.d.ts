@@ -39,7 +39,7 @@ export interface AgentHandler extends Disposable {
  * @example
  * const mayAsk = (command: AgentCommand) => command === "events" || command === "state";
  */
-export type AgentCommand = "events" | "state" | "prompt" | "continue" | "steer" | "follow-up" | "clear-queues" | "resolve" | "abort" | "reset";
+export type AgentCommand = "events" | "state" | "prompt" | "continue" | "steer" | "follow-up" | "clear-queues" | "resolve" | "abort" | "reset" | "rewind";
 
 /**
  * Options of `agentHandler`: who may use the agent, and how much.

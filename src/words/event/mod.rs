@@ -279,6 +279,15 @@ pub enum AgentEvent {
         /// What may be used.
         limit: u64,
     },
+    /// The history was taken back, between two runs.
+    HistoryRewound {
+        /// How many of its messages stayed.
+        length: u64,
+        /// How many were cut.
+        cut: u64,
+        /// How many came in their place.
+        added: u64,
+    },
     /// An event of the host's own.
     Custom {
         /// The host's name for the event.
@@ -335,6 +344,7 @@ impl AgentEvent {
             AgentEvent::TransferInitiated { .. } => "transfer_initiated",
             AgentEvent::SubagentEvent { .. } => "subagent_event",
             AgentEvent::Budget { .. } => "budget",
+            AgentEvent::HistoryRewound { .. } => "history_rewound",
             AgentEvent::Custom { .. } => "custom",
         }
     }

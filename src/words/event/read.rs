@@ -143,6 +143,11 @@ fn other_event(kind: &str, event: Members<'_>) -> Result<Option<AgentEvent>, Str
         "transfer_initiated" => {
             AgentEvent::TransferInitiated { to: event.text("to"), reason: event.optional("reason") }
         }
+        "history_rewound" => AgentEvent::HistoryRewound {
+            length: event.number("length"),
+            cut: event.number("cut"),
+            added: event.number("added"),
+        },
         "subagent_event" => AgentEvent::SubagentEvent {
             call_id: event.text("callId"),
             path: event.path(),

@@ -77,6 +77,9 @@ impl AgentEvent {
                 object.field("callId", call_id).field("path", path).field("event", event);
             }
             AgentEvent::Budget { .. } => self.write_budget(object),
+            AgentEvent::HistoryRewound { length, cut, added } => {
+                object.field("length", length).field("cut", cut).field("added", added);
+            }
             AgentEvent::Custom { name, payload } => {
                 object.field("name", name).field("payload", payload);
             }

@@ -111,7 +111,7 @@ const ADDED = [
   ["a question has an id, and was asked at some time", /(type: "tool_approval_requested"; )(callId: string; toolName: string; arguments: \{[^}]*\})/, "$1id: string; $2; askedAt: number"],
   ["the answer names it", /(type: "tool_approval_resolved"; )/, "$1id: string; "],
   ["an answer that is refused may have named one", /(type: "command_refused"; )/, "$1id?: string; "],
-  ["a person is asked about other things too", /(\| \{ type: "command_refused")/, '| Extract<OwnEvent, { type: "question_asked" | "question_resolved" | "budget" }> $1'],
+  ["a person is asked about other things too", /(\| \{ type: "command_refused")/, '| Extract<OwnEvent, { type: "question_asked" | "question_resolved" | "budget" | "history_rewound" }> $1'],
   ["a result may have files", /\(TextBlock \| ImageBlock\)\[\]/g, "(TextBlock | ImageBlock | FileBlock)[]"],
   ["a message may be lost", /("run_ended" \| "disposed")/, '$1 | "lost"'],
   ["an approver is asked a question", /(interface ApprovalRequest \{ )/, "$1id: string; "],

@@ -335,6 +335,7 @@ function tell(event: AgentEvent, run: AgentRun): unknown {
     case "command_refused": return [event.callId, event.reason];
     case "state_changed": return event.changes["a"];
     case "cache_action": return event.prefixTokens;
+    case "history_rewound": return [event.length, event.cut, event.added];
     case "transfer_initiated": return event.to;
     case "subagent_event": return tell(event.event, run);
     case "budget": return [event.state, event.kind, event.used / event.limit];

@@ -512,6 +512,7 @@ pub fn line(event: &AgentEvent) -> Option<String> {
         A::CacheAction { write, prefix_tokens } => {
             format!("cache {} {prefix_tokens}", if *write { "write" } else { "read" })
         }
+        A::HistoryRewound { length, .. } => format!("back to {length} messages"),
         A::TransferInitiated { to, .. } => format!("transfer to {to}"),
         A::SubagentEvent { .. } | A::Budget { .. } | A::Custom { .. } => return None,
     })

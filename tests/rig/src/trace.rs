@@ -201,6 +201,9 @@ pub(crate) fn shown(event: &AgentEvent) -> Option<Map<String, Value>> {
             "action": if *write { "write" } else { "read" },
             "prefix_tokens": prefix_tokens,
         }),
+        AgentEvent::HistoryRewound { length, cut, added } => {
+            json!({ "type": "history_rewound", "length": length, "cut": cut, "added": added })
+        }
         AgentEvent::TransferInitiated { to, reason } => {
             json!({ "type": "transfer_initiated", "target": to, "reason": reason })
         }

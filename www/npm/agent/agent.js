@@ -136,6 +136,11 @@ export class Agent {
     this.#core.reset();
   }
 
+  /** @param {number} length @param {readonly AgentMessage[]} [branch] */
+  rewind(length, branch) {
+    return this.#core.rewind(length, branch);
+  }
+
   get messages() {
     return this.#core.history.messages;
   }

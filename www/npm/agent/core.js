@@ -7,7 +7,7 @@ import { fromCheckpoint, reading, withChildren } from "../checkpoint/read.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
-import { complain, fromEngine, hostWithDefaults, jsonOf, misuse, others, Subscribers, toMessage } from "../shared.js";
+import { complain, fromEngine, hostWithDefaults, jsonOf, misuse, others, shownOf, Subscribers, toMessage } from "../shared.js";
 import { checkBudget, checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { Driver } from "../run/driver.js";
@@ -277,6 +277,28 @@ export class Core {
     registration.release();
     if (runs.current || runs.restored || registration.handle !== 0) throw misuse("`messages` cannot be replaced while a run is in progress, or messages wait in a queue");
     this.history.messages = replaced;
+  }
+
+  /** Takes the history back to its first messages; what else the agent has stays. @param {number} length @param {readonly AgentMessage[]} [branch] */
+  rewind(length, branch = []) {
+    const { runs, registration, history } = this;
+    const { messages } = history;
+    if (this.disposed) throw misuse("the agent was disposed of");
+    if (runs.current) throw misuse("a run is in progress; abort() it, await waitForIdle(), and rewind then");
+    if (!(Number.isInteger(length) && length >= 0 && length <= messages.length)) throw misuse(`\`rewind\` takes how many messages stay, a whole number from 0 to ${messages.length}, got ${shownOf(length)}`);
+    const added = new History(branch);
+    if (registration.handle !== 0 && history.isChanged) throw misuse("`agent.messages` was changed, and the engine has its own; make a new Agent({ messages }), or reset() this one");
+    runs.unread?.drop();
+    registration.rewind(length, added.toJson());
+    runs.restored = undefined;
+    this.earlyAnswers = [];
+    this.approvals.replace([]);
+    history.messages = [...messages.slice(0, length), ...added.messages];
+    history.noteSynced();
+    const cut = messages.slice(length);
+    // No run tells of it.
+    this.subscribers.dispatch({ type: "history_rewound", runId: "", length, cut: cut.length, added: added.messages.length });
+    return cut;
   }
 
   reset() {

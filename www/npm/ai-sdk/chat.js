@@ -55,7 +55,7 @@ export class Chat {
       this.agent.abort("the conversation continues elsewhere");
       await this.agent.waitForIdle();
     }
-    if (change) this.#cut(prompt, before, change === "again");
+    if (change) await this.#cut(prompt, before, change === "again");
     if (this.agent.isRunning) return this.#interrupt(prompt, abortSignal);
     return this.#begin(this.agent.prompt(prompt), undefined).stream({ signal: abortSignal });
   }
@@ -109,15 +109,9 @@ export class Chat {
    * Takes back the history from a message of the user on, which is sent again or anew.
    * @param {UserMessage} prompt @param {AgentMessage[]} before the messages that stay, as the page has them @param {boolean} isAgain
    */
-  #cut(prompt, before, isAgain) {
-    const { agent } = this;
+  async #cut(prompt, before, isAgain) {
     const to = this.#placeOf(prompt, before, isAgain);
-    if (to < 0) return;
-    try {
-      /** @type {any} */ (agent).messages = agent.messages.slice(0, to);
-    } catch (error) {
-      throw misuse("this agent cannot take messages back: it runs elsewhere", error);
-    }
+    if (to >= 0) await this.agent.rewind(to);
   }
 
   /**

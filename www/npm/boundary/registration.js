@@ -299,6 +299,20 @@ export class Registration {
     this.otherFields = undefined;
   }
 
+  /** The history is another one from a message on, and a run that waited to go on does not. @param {number} length @param {string} branch as JSON */
+  rewind(length, branch) {
+    this.waiting = this.waiting.filter(({ command }) => isMessage(command));
+    this.unrun = { state: withoutRun(this.unrun.state), decisions: [] };
+    this.state = withoutRun(this.state);
+    if (this.handle === 0) return;
+    if (this.isWhole) return void this.call((glue) => glue.agent_rewind(this.handle, length, branch));
+    // Its engine is not all there, so no tool has run: what there is to know is known here.
+    const { session, receipts } = this.core;
+    this.unregister();
+    this.state = { session: Object.fromEntries(session.state), usage: session.usage };
+    this.waiting.unshift(...receipts.takeLetters());
+  }
+
   reset() {
     this.missed.reset = !this.isWhole;
     this.#now((glue) => glue.agent_reset(this.handle));
@@ -317,6 +331,17 @@ export class Registration {
     const { handle } = this;
     return handle !== 0 && this.isWhole ? JSON.parse(this.call((glue) => glue.checkpoint(handle, 0, false, now))) : undefined;
   }
+}
+
+/** Whether a command that waits is a message. @param {object} command */
+const isMessage = (command) => ["steer", "follow_up"].includes(/** @type {{ kind?: string }} */ (command).kind ?? "");
+
+/** What stays of a state without its run: also the messages that waited in that run. @param {any} state @returns {EngineState | undefined} */
+function withoutRun(state) {
+  if (!state) return;
+  const { run, prompts: _, options: __, children: ___, untold: ____, mail = [], ...rest } = state;
+  const letters = (/** @type {string} */ kind, /** @type {any[] | undefined} */ list) => (list ?? []).map((letter) => ({ kind, letter }));
+  return { ...rest, mail: [...letters("steer", run?.steering), ...letters("follow_up", run?.followUp), ...mail.filter(isMessage)] };
 }
 
 /** The engine calls this, so it must not throw. @param {Core | undefined} core */

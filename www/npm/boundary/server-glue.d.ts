@@ -37,6 +37,11 @@ export interface Calls {
   agent_restore(handle: number, state: string): void;
   
   /**
+   * Takes the history of an agent without a run back to its first messages, with those of `branch` (JSON) after them.
+   */
+  agent_rewind(handle: number, length: number, branch: string): void;
+  
+  /**
    * A tool asks a person: the id of the question, its words, and a JSON Schema of the answer, or an empty text.
    */
   ask(handle: number, slot: number, id: string, message: string, schema: string): void;

@@ -3,7 +3,7 @@
 
 import { misuse } from "../shared.js";
 
-/** @import { AgentResult, Answer, Input, JsonValue, SteerOptions, ToolDecision } from "../index.js" */
+/** @import { AgentMessage, AgentResult, Answer, Input, JsonValue, SteerOptions, ToolDecision } from "../index.js" */
 /** @import { AgentLike, QueuedInput } from "../react.js" */
 /** @import { AgentStore } from "./store.js" */
 /** @typedef {Omit<import("../index.js").RunOptions, "model">} RunOptions */
@@ -30,6 +30,12 @@ export function makeActions(store) {
     // May be called after the component is gone; then there is nothing to stop.
     /** @param {unknown} [reason] */
     stop: (reason) => store.agent?.abort(reason),
+    /** @param {number} length @param {readonly AgentMessage[]} [branch] */
+    rewind: (length, branch) => {
+      const agent = agentOf(store);
+      if (!agent.rewind) throw misuse("the agent has no `rewind`, so its history cannot be taken back");
+      return agent.rewind(length, branch);
+    },
     /** @param {string} id @param {{ [key: string]: JsonValue }} [given] */
     approve: (id, given) => decide(store, id, given === undefined ? "approve" : { action: "approve", arguments: given }),
     /** @param {string} id @param {string} [reason] */

@@ -92,7 +92,7 @@ export class ShownState {
     if (calls.length > 0) this.calls.begin(callsOf(/** @type {AssistantMessage | undefined} */ (agent.messages[place])));
     for (const { callId, status, result } of calls) {
       if (result) this.calls.change(result, { state: result.isError ? "error" : "done", result });
-      else if (status === "running") this.calls.change({ callId, toolName: "" }, { state: status });
+      else if (status === "running" || status === "elsewhere") this.calls.change({ callId, toolName: "" }, { state: "running" });
     }
     for (const call of agent.pendingApprovals.filter(({ path }) => !path?.length)) this.calls.change(call, { state: "approval", arguments: call.arguments });
   }

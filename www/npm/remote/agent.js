@@ -2,11 +2,11 @@
 // An agent that lives elsewhere, in a Worker or on a server, with the interface of a local one. The server half is
 // server/; the protocol between them is docs/remote.md.
 
-import { checkFunctions, checkNames, kindOf, misuse, steeringTime, textOf, toDecision, toMessage, toMessages } from "../shared.js";
+import { checkFunctions, checkNames, kindOf, misuse, shownOf, steeringTime, textOf, toDecision, toMessage, toMessages } from "../shared.js";
 import { checkAnswer, toAnswer } from "../messages/answer.js";
 import { Link } from "./link.js";
 
-/** @import { AgentEvent, Answer, Input, SteerOptions, ToolDecision } from "../index.js" */
+/** @import { AgentEvent, AgentMessage, Answer, Input, SteerOptions, ToolDecision } from "../index.js" */
 /** @import { RemoteAgentOptions, RemoteRunOptions } from "../remote.js" */
 
 const OPTIONS = ["url", "fetch", "headers", "reconnects", "limits", "stallMs", "host", "onConnection", "onError"];
@@ -28,6 +28,7 @@ function checkOptions(options) {
 /** An agent that lives elsewhere. */
 export class RemoteAgent {
   /** @type {Link} */ #link;
+  /** What was cut, by the names that the server has for it. @type {WeakMap<object, string>} */ #branches = new WeakMap();
 
   /** @param {RemoteAgentOptions} options */
   constructor(options) {
@@ -93,6 +94,18 @@ export class RemoteAgent {
 
   reset() {
     return this.#link.command("reset", {});
+  }
+
+  /** @param {number} length @param {readonly AgentMessage[]} [branch] what was cut before, to go back to */
+  async rewind(length, branch) {
+    const { messages } = this;
+    if (!(Number.isInteger(length) && length >= 0 && length <= messages.length)) throw misuse(`\`rewind\` takes how many messages stay, a whole number from 0 to ${messages.length}, got ${shownOf(length)}`);
+    const kept = branch && this.#branches.get(branch);
+    if (branch && kept === undefined) throw misuse("an agent elsewhere goes back to what its own `rewind` has cut, and to nothing else");
+    const reply = /** @type {any} */ (await this.#link.command("rewind", { length, ...(kept !== undefined && { branch: kept }) }));
+    const cut = messages.slice(length);
+    this.#branches.set(cut, reply.branch);
+    return cut;
   }
 
   /** Resolves when the mirror of the agent is up to date. */

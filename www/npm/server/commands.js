@@ -10,7 +10,7 @@ import { Room, Throttle } from "./limits.js";
 import { checkMembers } from "./read-command.js";
 import { Replies, URGENT } from "./replies.js";
 
-/** @import { Agent, AgentRun } from "../index.js" */
+/** @import { Agent, AgentMessage, AgentRun } from "../index.js" */
 /** @import { Host } from "../shared.js" */
 /** @import { AgentCommand, AgentHandlerOptions } from "../server.js" */
 /** @import { Feed } from "./feed.js" */
@@ -19,9 +19,12 @@ import { Replies, URGENT } from "./replies.js";
 /** @typedef {Exclude<AgentCommand, "events" | "state">} CommandName */
 /**
  * A command as it was sent; of its members only these have been checked.
- * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, when?: any, question?: any, callId?: any, decision?: any, decisions?: any, metadata?: any, streamOptions?: any, activeTools?: any, systemPrompt?: any, budget?: any }} Command
+ * @typedef {{ id?: string, runId?: string, reason?: string, input?: any, when?: any, question?: any, callId?: any, decision?: any, decisions?: any, length?: any, branch?: any, metadata?: any, streamOptions?: any, activeTools?: any, systemPrompt?: any, budget?: any }} Command
  */
 /** @typedef {Record<string, unknown>} Reply */
+
+/** How many branches of a conversation are kept to go back to. */
+const MOST_BRANCHES = 10;
 
 const ALREADY_RUNNING = "the agent is already running; steer it, queue a follow-up, or wait for it";
 
@@ -38,6 +41,8 @@ export class Commands {
     this.urgent = new Throttle(limits.commandsPerMinute, host.now);
     this.room = new Room(limits.historyBytes, limits.queueBytes);
     this.replies = new Replies(feed, limits.commandIds, host.now);
+    /** What was cut from the history, to go back to: the newest, by their ids. @type {Map<string, AgentMessage[]>} */
+    this.branches = new Map();
     /** The run that was started last. */
     this.currentRunId = "";
     feed.onForget = () => this.replies.store();
@@ -110,7 +115,7 @@ export class Commands {
    */
   #perform(name, command) {
     const reply = COMMANDS[name](this, command) ?? {};
-    if (command.id && ["reset", "resolve", "abort", "clear-queues"].includes(name)) this.feed.append("command", { id: command.id, ...(URGENT.has(name) && { name }) });
+    if (command.id && ["reset", "resolve", "abort", "clear-queues", "rewind"].includes(name)) this.feed.append("command", { id: command.id, ...(URGENT.has(name) && { name }) });
     return reply;
   }
 
@@ -238,8 +243,21 @@ export const COMMANDS = {
     // Ignored for a run that is not the current one.
     if (runId === undefined || runId === currentRunId) agent.abort(reason);
   },
-  reset({ agent, feed }) {
+  reset(commands) {
+    const { agent, feed } = commands;
     agent.reset();
     feed.reset();
+    commands.branches.clear();
+  },
+  rewind(commands, { length, branch }) {
+    const { agent, branches, host } = commands;
+    if (agent.isRunning) throw new RequestError(409, "misuse", "a run is in progress; abort it, wait for its end, and rewind then");
+    const added = branch === undefined ? [] : branches.get(branch);
+    if (!added) throw new RequestError(409, "misuse", "there is no such branch any more: the newest that were cut are kept, as long as this server runs");
+    const cut = agent.rewind(length, added);
+    const id = host.id();
+    branches.set(id, cut);
+    for (const oldest of branches.keys()) if (branches.size > MOST_BRANCHES) branches.delete(oldest);
+    return { branch: id };
   },
 };

@@ -71,6 +71,7 @@ export class Feed {
 
   /** @param {AgentEvent} event */
   take(event) {
+    if (event.type === "history_rewound") return this.append("message", event, this.#historyChange());
     this.catchUp();
     if (event.type === "agent_start" && event.runId === this.forgottenRun) this.forgottenRun = "";
     if (event.runId === this.forgottenRun) return;

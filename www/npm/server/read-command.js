@@ -16,7 +16,7 @@ export const RUN_OPTIONS = ["metadata", "streamOptions", "activeTools", "systemP
 /** What each command may have besides its id. @type {Record<CommandName, string[]>} */
 const MEMBERS = {
   prompt: ["input", "runId", ...RUN_OPTIONS], continue: ["runId", ...RUN_OPTIONS], steer: ["input", "when"], "follow-up": ["input"],
-  resolve: ["question", "callId", "decision", "decisions"], abort: ["reason", "runId"], reset: [], "clear-queues": [],
+  resolve: ["question", "callId", "decision", "decisions"], abort: ["reason", "runId"], reset: [], rewind: ["length", "branch"], "clear-queues": [],
 };
 
 /** @param {Request} request @param {number} limit in bytes @returns {Promise<Command>} */

@@ -50,6 +50,16 @@ pub fn agent_reset(handle: u32) -> Result<(), JsValue> {
     Ok(())
 }
 
+/// Takes the history of an agent without a run back to its first messages, with those of `branch` (JSON) after them.
+#[wasm_bindgen]
+pub fn agent_rewind(handle: u32, length: u32, branch: &str) -> Result<(), JsValue> {
+    let entry = agent_entry(handle)?;
+    let branch = read_messages(branch)?;
+    entry.cached.set(0);
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    entry.agent.rewind(length, branch).map(drop).map_err(|error| thrown(&error))
+}
+
 /// Drops an agent, with its run if it has one: nobody is left to hear how the run ends.
 #[wasm_bindgen]
 pub fn agent_drop(handle: u32) {
