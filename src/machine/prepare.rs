@@ -193,6 +193,11 @@ impl Step<'_> {
                 self.count(&usage);
                 Some(Err(text))
             }
+            // A model cannot be asked about nothing.
+            Some(Ok(Compaction { messages, usage, .. })) if messages.is_empty() => {
+                self.count(&usage);
+                Some(Err("it left no message".to_owned()))
+            }
             other => other,
         };
         match result {

@@ -129,11 +129,24 @@ fn what_was_said_before_an_overflow_stays_where_no_room_is_made() {
 }
 
 #[test]
+fn an_engine_that_leaves_nothing_has_failed() {
+    let mut stage = stage(vec![failure(ErrorKind::ContextOverflow)], Vec::new(), |config| {
+        config.ports.compaction = Some(Rc::new(Port(|_| ready(Ok(Compaction::default())))));
+    });
+    stage.prompt("go").finish().check();
+    let end = "run ends error: it failed; the compaction engine failed: it left no message";
+    assert_eq!(stage.lines().last().unwrap(), end);
+    assert_eq!(stage.history()[0], "user: go");
+}
+
+#[test]
 fn what_was_said_before_an_overflow_is_taken_back_where_room_is_made() {
     for has_engine in [true, false] {
         let mut stage = stage(vec![refused_in_the_middle(), text("whole")], Vec::new(), |config| {
             if has_engine {
-                config.ports.compaction = Some(Rc::new(Port(|_| ready(Ok(Compaction::default())))));
+                config.ports.compaction = Some(Rc::new(Port(|_| {
+                    ready(Ok(Compaction { messages: vec!["notes".into()], ..Compaction::default() }))
+                })));
             } else {
                 config.rules.transformers.push(Rc::new(|messages: &[AgentMessage], overflow: bool| {
                     let report = overflow.then(CompactionReport::default);

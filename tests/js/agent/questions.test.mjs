@@ -66,6 +66,26 @@ test("a no is an answer, and a question ends with its call", async () => {
   assert.deepEqual(failed, ["enough"]);
 });
 
+test("an answer that does not fit the form of a server is refused with what is wrong, and the question stays open", async () => {
+  const form = { type: "object", properties: { size: { type: "string", enum: ["s", "m"] }, count: { type: "integer", default: 1 } }, required: ["size", "count"] };
+  /** @type {any[]} */
+  const heard = [];
+  const tool = testTool("ask", async (/** @type {any} */ _, /** @type {any} */ { ask }) => void heard.push(await ask({ message: "Which?", schema: form, [Symbol.for("turnwheel.form")]: true }), await ask({ message: "How?", schema: { type: "string", pattern: "(a)\\1" }, [Symbol.for("turnwheel.form")]: true })));
+  const agent = new Agent({ model: scripted([call("ask"), "Done."]), tools: [tool] });
+  const run = agent.prompt("Go.");
+  while (!agent.pendingQuestions[0]) await settle();
+  const { id } = /** @type {any} */ (agent.pendingQuestions[0]);
+  for (const content of [{ size: "xl" }, {}, null, "s", [1], { size: "s", count: "two" }]) misused(() => agent.resolve(id, { action: "accept", content: /** @type {any} */ (content) }), /the answer to question `.*` does not fit what is asked: .*(size|count|object)/);
+  misused(() => agent.resolve(id, { action: "accept" }), /does not fit/);
+  assert.equal(agent.pendingQuestions.length, 1);
+  assert.equal(agent.resolve(id, { action: "accept", content: { size: "s" } }), true);
+  while (/** @type {any} */ (agent.pendingQuestions[0])?.message !== "How?") await settle();
+  // A schema that cannot be checked checks nothing.
+  agent.resolve(/** @type {any} */ (agent.pendingQuestions[0]).id, { action: "accept", content: "x" });
+  await run;
+  assert.deepEqual(heard, [{ action: "accept", content: { size: "s" } }, { action: "accept", content: "x" }]);
+});
+
 test("wrong questions name what is wrong", async () => {
   const wrong = [undefined, {}, { message: "" }, { message: "x", shema: {} }, { message: "x", schema: 1 }, { message: "x".repeat(70_000) }];
   const tool = testTool("ask", async (/** @type {any} */ _, /** @type {any} */ { ask }) => {

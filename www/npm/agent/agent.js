@@ -128,6 +128,11 @@ export class Agent {
     this.#core.runs.current?.abort(reason);
   }
 
+  /** @param {unknown} [reason] */
+  cancel(reason) {
+    this.#core.cancel(reason);
+  }
+
   async waitForIdle() {
     await this.#core.runs.idle();
   }

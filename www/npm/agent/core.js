@@ -10,6 +10,7 @@ import { needStack } from "../boundary/stack.js";
 import { complain, fromEngine, hostWithDefaults, jsonOf, misuse, others, shownOf, Subscribers, toMessage } from "../shared.js";
 import { checkBudget, checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
+import { abortText } from "../run/abortion.js";
 import { Driver } from "../run/driver.js";
 import { INSIDE } from "../tools/subagent.js";
 import { History } from "./history.js";
@@ -221,6 +222,17 @@ export class Core {
     const { current, restored } = this.runs;
     // An agent that is not there yet has left in its checkpoint who decides.
     return current?.children?.isForPeople(callId, { kind, path: rest }) ?? !hostDecides(current?.waitingChildren ?? restored?.children, path);
+  }
+
+  /** Ends the run, behind what was posted before. @param {unknown} [reason] */
+  cancel(reason) {
+    const { current } = this.runs;
+    if (!current) return;
+    current.abortion.reason ??= reason;
+    const post = () => this.registration.postCancel(abortText(reason));
+    // The engine must know of the run that it is about.
+    if (current.engineRun.handle === 0) current.early.push(post);
+    else post();
   }
 
   clearQueues() {

@@ -267,6 +267,11 @@ export class Registration {
     this.#postCommand(byId ? { kind: "answer", answers: decisions } : { kind: "resolve_all", decisions });
   }
 
+  /** Ends the run when what was posted before has had its turn. @param {string} reason */
+  postCancel(reason) {
+    this.#postCommand({ kind: "cancel", reason });
+  }
+
   /** Tells the listeners that a decision was refused. @param {"id" | "callId"} key @param {string} id of a question or a call */
   refuseDecision(key, id) {
     this.#postCommand({ kind: "refuse", [key]: id, reason: `no question is open about ${id}` });

@@ -91,6 +91,9 @@ export class Elicitor {
   }
 }
 
+/** The key of a question that says that its answers are checked before they are taken. */
+const FORM = Symbol.for("turnwheel.form");
+
 /** What a call gives that ended while its question was open. */
 const ENDED = Symbol("ended");
 
@@ -101,7 +104,7 @@ const ENDED = Symbol("ended");
  */
 async function askAgent(request, calls) {
   const message = `${request.server}: ${request.message}`;
-  const question = request.mode === "url" ? { message: `${message}\n${request.url}` } : { message, schema: request.requestedSchema };
+  const question = request.mode === "url" ? { message: `${message}\n${request.url}` } : Object.defineProperty({ message, schema: request.requestedSchema }, FORM, { value: true });
   for (const call of calls) {
     const { ask } = /** @type {any} */ (call.context);
     if (typeof ask !== "function") break;

@@ -70,8 +70,15 @@ const HOW = {
   tool_call: 'for the result of a call: answer { output }, { error } or "reject"',
 };
 
-/** From now on other questions may be answered than those about calls. */
-export function allowOthers() {
+/**
+ * From now on other questions may be answered than those about calls.
+ * @param {typeof checkAnswer} [checkForm] what checks the forms of tools, where tools ask
+ */
+export function allowOthers(checkForm) {
   others.convert = toAnswer;
-  others.check = checkAnswer;
+  if (!checkForm) others.check ??= checkAnswer;
+  else others.check = (id, answer, question) => {
+    checkAnswer(id, answer, question);
+    checkForm(id, answer, question);
+  };
 }
