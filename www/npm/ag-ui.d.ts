@@ -23,7 +23,7 @@ export function toAGUI(run: Pick<AgentRun, "toResponse">, options?: AGUIOptions)
 export function toAGUIResponse(run: Pick<AgentRun, "toResponse">, init?: AGUIResponseInit): Response;
 
 /**
- * Reads what an AG-UI client posts. Throws if it is something else. With an `agent`, `answers` has the results of the client's own
+ * Reads what an AG-UI client posts. Throws if it is something else. With an `agent`, `decisions` has the results of the client's own
  * tools, too.
  *
  * @example
@@ -44,7 +44,7 @@ export function fromAGUI(input: unknown, options?: AGUIInputOptions): AGUIInput;
 export interface AGUIInputOptions { answers?: readonly ("tool" | "elicitation" | "tool_call" | "arguments" | "budget")[] | undefined; agent?: Pick<Agent, "tools" | "pendingQuestions" | "pendingApprovals"> | ((threadId: string) => Pick<Agent, "tools" | "pendingQuestions" | "pendingApprovals"> | undefined) | undefined }
 
 /**
- * The tools that the client runs, as tools of the agent, without `execute`. A call waits for its result, which is among the `answers`
+ * The tools that the client runs, as tools of the agent, without `execute`. A call waits for its result, which is among the `decisions`
  * of a later input, if `fromAGUI` is given the agent.
  *
  * @example
@@ -79,8 +79,8 @@ export interface AGUITool { name: string; description: string; parameters?: Json
 
 /**
  * What a client has posted. `prompt`: the messages of the user since the last answer. `decisions`: answers to interrupts, by the ids
- * of the questions. `answers`: what was allowed of a budget, what a tool wanted to know, and the results of the client's tools (with
- * the option `agent`), by the ids of the questions. `messages`: the conversation before; an agent that
+ * of the questions, and results of the client's tools, by those of the calls (with the option `agent`). `answers`: what was allowed of
+ * a budget, and what a tool wanted to know, by the ids of the questions. `messages`: the conversation before; an agent that
  * stays on the server knows it already.
  *
  * @example

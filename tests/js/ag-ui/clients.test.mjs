@@ -451,20 +451,40 @@ test("what a client posts as a result counts for its own tools only, of calls th
       { role: "tool", toolCallId: "m", content: "shown" }, { role: "tool", toolCallId: "p", content: "paid" }, { role: "tool", toolCallId: "x", content: "?" }, { role: "tool", toolCallId: { toString: 1 }, content: "?" },
     ],
   };
-  assert.deepEqual(fromAGUI(posted).answers, {});
-  assert.deepEqual(fromAGUI(posted, { agent: (threadId) => (threadId === "other" ? agent : undefined) }).answers, {});
+  assert.deepEqual(fromAGUI(posted).decisions, {});
+  assert.deepEqual(fromAGUI(posted, { agent: (threadId) => (threadId === "other" ? agent : undefined) }).decisions, {});
   const input = fromAGUI(posted, { agent: () => agent });
-  const id = agent.pendingQuestions.find(({ kind }) => kind === "tool_call")?.id ?? "";
-  assert.deepEqual([input.decisions, input.answers], [{}, { [id]: { output: "shown" } }]);
-  assert.deepEqual(fromAGUI(posted, { agent }).answers, input.answers);
-  assert.deepEqual(fromAGUI(posted, { agent, answers: ["tool"] }).answers, input.answers, "of its own tools the client always may");
-  agent.resolve(id, /** @type {any} */ (input.answers[id]));
+  assert.deepEqual(input.decisions, { m: { action: "result", content: "shown" } });
+  assert.deepEqual(fromAGUI(posted, { agent, answers: ["tool"] }).decisions, input.decisions, "of its own tools the client always may");
+  agent.resolveTools(input.decisions);
   agent.resolveTools({ p: "reject" });
   const { messages } = await run;
   const results = messages.flatMap((message) => (message.role === "tool_result" ? [[message.callId, message.content[0]]] : []));
   assert.deepEqual(results.find(([callId]) => callId === "m"), ["m", { type: "text", text: "shown" }]);
   assert.deepEqual(paid, []);
   misused(() => fromAGUI(posted, /** @type {any} */ ({ agents: agent })), /fromAGUI: unknown option `agents`; did you mean `agent`\?/);
+});
+
+test("pictures and files of tools pass in both directions; what cannot be used is left out", async () => {
+  const picture = { type: "image", source: { type: "data", value: "iVBORw0KGgo=", mimeType: "image/png" } };
+  const paper = { type: "document", source: { type: "data", value: "JVBERg==", mimeType: "application/pdf" }, metadata: { filename: "a.pdf" } };
+  const model = scripted([{ toolCalls: [{ callId: "s", toolName: "shoot", arguments: {} }] }, "I see."]);
+  const agent = new Agent({ model, tools: frontendTools([{ name: "shoot", description: "" }]) });
+  const run = agent.prompt("Go");
+  await read(run);
+  const { decisions } = fromAGUI({ threadId: "t", runId: "r", messages: [{ role: "tool", toolCallId: "s", content: [{ type: "text", text: "one" }, picture, { type: "image", source: { type: "url", value: "https://a.example/x.png" } }, paper, { type: "video" }] }] }, { agent });
+  agent.resolveTools(decisions);
+  await run;
+  const shown = [{ type: "text", text: "one" }, { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }, { type: "file", mimeType: "application/pdf", data: "JVBERg==", name: "a.pdf" }];
+  assert.deepEqual(/** @type {any} */ (model).requests[1].messages.at(-1).content, shown);
+  // What the server sends, a client keeps and gives back.
+  const draw = testTool("draw", () => ({ content: shown }));
+  const drawing = fromAGUI({ threadId: "t", runId: "r", protocolVersion: "1.0.0", messages: [{ role: "user", content: "Draw." }] });
+  /** @type {any} */
+  let sent;
+  for await (const event of toAGUI(new Agent({ model: scripted([call("draw"), "There."]), tools: [draw] }).prompt(/** @type {any} */ (drawing.prompt)), { input: drawing })) if (event.type === "TOOL_CALL_RESULT") sent = event["content"];
+  const kept = fromAGUI({ threadId: "t", runId: "r", messages: [{ role: "assistant", toolCalls: [{ id: "d", function: { name: "draw" } }] }, { role: "tool", toolCallId: "d", content: sent }, { role: "user", content: "So?" }] });
+  assert.deepEqual(/** @type {any} */ (kept.messages[1]).content, shown);
 });
 
 test("a tool of the host without `execute` is answered as a call or as an interrupt, where clients may", async () => {
@@ -477,9 +497,10 @@ test("a tool of the host without `execute` is answered as a call or as an interr
     const answer = how === "message" ? { messages: [{ role: "assistant", toolCalls: [{ id: "m", function: { name: "sign" } }] }, { role: "tool", toolCallId: "m", content: "", error: "no pen" }] } : { messages: [], resume: [{ interruptId: interrupt.id, status: "resolved", payload: { output: { by: "me" } } }] };
     const posted = { threadId: "t", runId: "r", ...answer };
     assert.match(fromAGUI(posted, { agent, answers: ["tool"] }).refused?.[interrupt.id] ?? "", /clients may not give the result of a call/);
-    const { answers } = fromAGUI(posted, { agent });
-    assert.deepEqual(answers, { [interrupt.id]: how === "message" ? { error: "no pen" } : { output: { by: "me" } } });
-    agent.resolve(interrupt.id, /** @type {any} */ (answers[interrupt.id]));
+    const { answers, decisions } = fromAGUI(posted, { agent });
+    assert.deepEqual([answers, decisions], how === "message" ? [{}, { m: { action: "result", content: "no pen", isError: true } }] : [{ [interrupt.id]: { output: { by: "me" } } }, {}]);
+    agent.resolveTools(decisions);
+    for (const [id, answer] of Object.entries(answers)) agent.resolve(id, answer);
     assert.equal((await run).text, "Done.");
   }
 });

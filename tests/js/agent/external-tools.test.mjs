@@ -75,7 +75,7 @@ test("what is no result is refused, and the question stays open", async () => {
   /** @type {[any, RegExp][]} */
   const wrong = [
     ["approve", /for the result of a call: answer \{ output \}, \{ error \} or "reject"/], [{ action: "accept", content: 1 }, /for the result of a call/], [{ raise: { usd: 1 } }, /for the result of a call/],
-    [{ action: "result", content: "x" }, /for the result of a call/], [{ output: new Map() }, /`output` of the answer is no JSON: it is an object \(Map\)/], [{ output: 1, error: "x" }, /not both/],
+    [{ output: new Map() }, /`output` of the answer is no JSON: it is an object \(Map\)/], [{ output: 1, error: "x" }, /not both/],
     [{ output: 1, isError: "no" }, /`isError` of an answer must be a boolean, got a string/], [{ outputs: 1 }, /a decision must be/], [{ output: 1, detail: 2 }, /unknown member of an answer/],
     [{ output: Number.NaN }, /no JSON: it is NaN/], [{ output: { content: [{ type: "image", mimeType: "image/png", data: "A".repeat(9_000_000) }] } }, /too long: an image/],
   ];
@@ -83,6 +83,16 @@ test("what is no result is refused, and the question stays open", async () => {
   assert.equal(agent.resolve("other", { output: 1 }), false);
   agent.resolve(id, { output: "in Oslo" });
   assert.equal((await run).text, "in Oslo and seen");
+});
+
+test("the id of the call does as well, with a decision that is a result", async () => {
+  const agent = new Agent(options());
+  const run = agent.prompt("Go.");
+  await asked(agent);
+  misused(() => agent.resolveTool("c1", "approve"), /for the result of a call/);
+  assert.equal(agent.resolveTools({ c1: { action: "result", content: { content: [{ type: "text", text: "in Oslo" }], details: 1 } } }), true);
+  const { text, messages } = await run;
+  assert.deepEqual([text, /** @type {any} */ (messages.find((/** @type {any} */ { callId }) => callId === "c1")).details], ["in Oslo and seen", 1]);
 });
 
 test("the tool's definition: no `execute` or a function, approval first, arguments that fit, its own time limit", async () => {

@@ -2,8 +2,8 @@
 // Reads what an AG-UI client posts: the new messages, its answers to interrupts, the results of its own tools, the
 // conversation so far.
 
-import { checkAnswersOption, NotAllowed, readAnswer } from "../messages/client.js";
-import { checkNames, fromClient, isBase64, isForPeople, kindOf, MIME_TYPE, misuse, noUsage } from "../shared.js";
+import { checkAnswersOption, mayClient, NotAllowed, readAnswer } from "../messages/client.js";
+import { checkNames, complain, fromClient, isBase64, isForPeople, kindOf, MIME_TYPE, misuse, noUsage } from "../shared.js";
 
 /** @import { AgentMessage, Answer, AssistantMessage, ToolDecision, ToolDefinition, ToolResultMessage, UserMessage } from "../index.js" */
 /** @import { AGUIInput, AGUIInputOptions, AGUITool } from "../ag-ui.js" */
@@ -34,14 +34,15 @@ export function fromAGUI(input, options = {}) {
   messages.forEach((message, i) => {
     if (typeof message?.role !== "string") throw misuse(`messages[${i}] has no role: it is no message of an AG-UI client`);
   });
-  const { decisions, answers, refused } = readResume(resume, agent, options.answers, agent ? resultsOf(messages, agent) : []);
+  const { decisions, answers, refused } = readResume(resume, agent, options.answers);
+  const results = agent ? resultsOf(messages, agent, options.answers, refused) : [];
   const asked = messages.findLastIndex(({ role }) => role !== "user") + 1;
   const prompt = messages.slice(asked).map(userMessage);
   return {
     threadId, runId, ...(typeof protocolVersion === "string" && { protocolVersion }),
     ...(prompt.length > 0 && { prompt }),
     // As the client gives them: what the host is deciding, no client answers.
-    decisions: fromClient(Object.fromEntries(decisions)),
+    decisions: fromClient(Object.fromEntries([...results, ...decisions])),
     answers: Object.fromEntries(answers), ...(refused.length > 0 && { refused: Object.fromEntries(refused) }),
     messages: historyOf(messages.slice(0, asked)), tools, state, context, forwardedProps,
   };
@@ -79,25 +80,23 @@ function toolOf(tool, i) {
 /**
  * The answers to questions: those that a client may give, and why the others are left out. A question that gets no answer stays open.
  * @param {any[]} resume @param {Exclude<AGUIInputOptions["agent"], Function>} agent @param {AGUIInputOptions["answers"]} allowed
- * @param {[id: string, result: Answer, isClients: boolean][]} results of calls without `execute`
  */
-function readResume(resume, agent, allowed, results) {
+function readResume(resume, agent, allowed) {
   /** @type {[string, any][]} */ const decisions = [];
   /** @type {[string, any][]} */ const answers = [];
   /** @type {[string, string][]} */ const refused = [];
-  /** @param {[string, any][]} to @param {string} id @param {any} given @param {AGUIInputOptions["answers"]} [may] */
-  const take = (to, id, given, may = allowed) => {
+  /** @param {[string, any][]} to @param {string} id @param {any} given */
+  const take = (to, id, given) => {
     // `agent.resolveTools` takes the ids of calls too.
     const asked = agent?.pendingApprovals.filter((question) => question.id === id || question.callId === id) ?? [];
     try {
       if (agent && !asked.every((question) => isForPeople(agent, question))) throw new NotAllowed("the host decides about this call; clients are not asked");
-      to.push([id, readAnswer(given, may)]);
+      to.push([id, readAnswer(given, allowed)]);
     } catch (error) {
       if (!(error instanceof NotAllowed)) throw error;
       refused.push([id, error.message]);
     }
   };
-  for (const [id, result, isClients] of results) take(answers, id, result, isClients ? ["tool_call"] : allowed);
   resume.forEach((entry, i) => {
     const [answer] = answerOf(entry);
     const [id, given] = answer ?? decisionOf(entry, i);
@@ -130,11 +129,12 @@ function decisionOf(entry, i) {
 }
 
 /**
- * The results of calls without `execute` that came since the last answer, by the ids of the questions, and whether their tools are the
- * client's. What a client says of its tools and its calls is no proof, so only those count for which this agent waits.
- * @param {Posted[]} messages @param {NonNullable<Exclude<AGUIInputOptions["agent"], Function>>} agent @returns {[string, Answer, boolean][]}
+ * The results of calls without `execute` that came since the last answer, by the ids of the calls. What a client says of its tools and
+ * its calls is no proof, so only those count for which this agent waits.
+ * @param {Posted[]} messages @param {NonNullable<Exclude<AGUIInputOptions["agent"], Function>>} agent @param {AGUIInputOptions["answers"]} allowed
+ * @param {[string, string][]} refused @returns {[string, ToolDecision][]}
  */
-function resultsOf(messages, { pendingQuestions = [], tools = [] }) {
+function resultsOf(messages, { pendingQuestions = [], tools = [] }, allowed, refused) {
   const theirs = new Set(tools.flatMap((tool) => (ofClients.has(tool) ? [tool.name] : [])));
   const asked = new Map(pendingQuestions.flatMap((question) => (question.kind === "tool_call" ? [[[...question.path, question.callId].join("/"), question]] : [])));
   const last = messages.findLastIndex(({ role }) => role === "assistant");
@@ -142,8 +142,28 @@ function resultsOf(messages, { pendingQuestions = [], tools = [] }) {
     const question = role === "tool" ? asked.get(toolCallId) : undefined;
     if (!question) return [];
     asked.delete(toolCallId);
-    const text = textOf(content);
-    return [/** @type {[string, Answer, boolean]} */ ([question.id, error ? { error: text || wordOf(error) } : { output: text }, question.path.length === 0 && theirs.has(question.toolName)])];
+    const { id, callId, toolName, path } = question;
+    const mayAlways = path.length === 0 && theirs.has(toolName);
+    if (!mayAlways && !mayClient("tool_call", allowed)) {
+      refused.push([id, "clients may not give the result of a call; see the option `answers`"]);
+      return [];
+    }
+    const blocks = resultContent(content);
+    const said = typeof blocks === "string" ? blocks || wordOf(error) : { content: blocks };
+    return [/** @type {[string, ToolDecision]} */ ([path.length === 0 ? callId : id, { action: "result", content: said, ...(error && { isError: true }) }])];
+  });
+}
+
+/** What a tool of the client returned, or one of the server that the client has kept: a text, or blocks if there are pictures or files. @param {any} content @returns {string | ToolResultMessage["content"]} */
+function resultContent(content) {
+  if (!Array.isArray(content) || content.every((part) => part?.type === "text")) return textOf(content);
+  return content.flatMap((part) => {
+    try {
+      return userBlock(part);
+    } catch (error) {
+      complain("turnwheel: a part of a tool's result was left out:", /** @type {Error} */ (error).message);
+      return [];
+    }
   });
 }
 
@@ -189,7 +209,7 @@ function historyOf(messages) {
       thoughts = [];
       if (blocks.length === 0) continue;
       history.push({ role: "assistant", content: blocks, provider: "", model: "", usage: noUsage(), stopReason: calls.length > 0 ? "tool_use" : "stop", timestamp: 0 });
-    } else if (role === "tool") history.push(resultOf(wordOf(toolCallId), names.get(wordOf(toolCallId)) ?? "", textOf(content), Boolean(error)));
+    } else if (role === "tool") history.push(resultOf(wordOf(toolCallId), names.get(wordOf(toolCallId)) ?? "", resultContent(content), Boolean(error)));
   }
   return history;
 }
@@ -214,8 +234,8 @@ function argumentsOf(text) {
   }
 }
 
-/** @param {string} callId @param {string} toolName @param {string} text @param {boolean} isError @returns {ToolResultMessage} */
-const resultOf = (callId, toolName, text, isError) => ({ role: "tool_result", callId, toolName, content: [{ type: "text", text }], isError, timestamp: 0 });
+/** @param {string} callId @param {string} toolName @param {string | ToolResultMessage["content"]} said @param {boolean} isError @returns {ToolResultMessage} */
+const resultOf = (callId, toolName, said, isError) => ({ role: "tool_result", callId, toolName, content: typeof said === "string" ? [{ type: "text", text: said }] : said, isError, timestamp: 0 });
 
 /** @param {unknown} content */
 function textOf(content) {

@@ -243,12 +243,14 @@ function prefixOf(parent, callId) {
 
 /** A result for the client. @param {ToolResultMessage} result @param {boolean} takesParts @returns {JsonValue} */
 function contentOf({ content }, takesParts) {
-  const images = content.filter(({ type }) => type === "image").length;
-  if (images === 0) return joinTexts(content);
-  if (!takesParts) return `${joinTexts(content)}\n[images: ${images}]`.trim();
+  const media = content.filter(({ type }) => type !== "text").length;
+  if (media === 0) return joinTexts(content);
+  if (!takesParts) return `${joinTexts(content)}\n[images: ${media}]`.trim();
   return content.map((block) => {
     if (block.type === "text") return /** @type {JsonValue} */ ({ type: "text", text: block.text });
     const source = block.data === undefined ? { type: "url", value: block.url } : { type: "data", value: block.data };
-    return /** @type {JsonValue} */ ({ type: "image", source: { ...source, ...(block.mimeType && { mimeType: block.mimeType }) } });
+    const type = block.type === "image" ? "image" : "document";
+    const name = block.type === "file" && block.name !== undefined ? { metadata: { filename: block.name } } : {};
+    return /** @type {JsonValue} */ ({ type, source: { ...source, ...(block.mimeType && { mimeType: block.mimeType }) }, ...name });
   });
 }

@@ -150,9 +150,9 @@ export class Agent {
     return this.#core.history.messages;
   }
 
-  /** For a chat that takes a message back; in the types, the history is the engine's. */
+  /** In the types, the history is the engine's. */
   set messages(messages) {
-    this.#core.setMessages(messages);
+    this.#core.rewind(0, messages);
   }
 
   get pendingQuestions() {

@@ -188,7 +188,7 @@ export class Core {
     const [missing] = decided.find((_, i) => ids[i] === undefined) ?? [];
     if (missing === undefined && new Set(ids).size === ids.length) {
       // A second answer is posted too: the run refuses it, and the listeners hear of it.
-      const answers = decided.map(([, answer], i) => /** @type {[string, Answer]} */ ([ids[i], answer]));
+      const answers = decided.map(([, answer], i) => /** @type {[string, Answer]} */ ([ids[i], asOutput(answer, approvals.questions.get(ids[i] ?? ""))]));
       for (const [id, answer] of answers) others.check?.(id, answer, approvals.questions.get(id));
       const callOf = (/** @type {string} */ id) => approvals.questions.get(id)?.path[0];
       const own = answers.filter(([id]) => callOf(id) === undefined);
@@ -278,17 +278,6 @@ export class Core {
   setTools(tools) {
     this.settings.tools.set(tools);
     this.registration.configure();
-  }
-
-  /** Replaces the history; what tools share and what was used stays. @param {readonly AgentMessage[]} messages */
-  setMessages(messages) {
-    const { runs, registration } = this;
-    const replaced = new History(messages).messages;
-    runs.unread?.drop();
-    // The engine gets it when the next run begins.
-    registration.release();
-    if (runs.current || runs.restored || registration.handle !== 0) throw misuse("`messages` cannot be replaced while a run is in progress, or messages wait in a queue");
-    this.history.messages = replaced;
   }
 
   /** Takes the history back to its first messages; what else the agent has stays. @param {number} length @param {readonly AgentMessage[]} [branch] */
@@ -416,6 +405,9 @@ export class Core {
     return this.envelope({ ...state, ...(options && { options }), ...(children && { children }), ...(untold && { untold }) }, runId);
   }
 }
+
+/** What a call of a tool without `execute` is given by the id of the call, as any decision about calls is. @param {any} answer @param {Question} [question] @returns {Answer} */
+const asOutput = (answer, question) => (question?.kind === "tool_call" && answer.action === "result" ? { output: answer.content, isError: answer.isError } : answer);
 
 /** Whether the host decides about the calls of an agent inside these calls. @param {any} children the checkpoints of agents, by their calls @param {readonly string[]} path @returns {boolean} */
 function hostDecides(children, [callId = "", ...rest]) {

@@ -2,10 +2,10 @@
 // The transport of a useChat that is in the same page as its agent.
 
 import { fromUIMessages } from "../server/fromuimessages.js";
-import { checkNames, kindOf, misuse } from "../shared.js";
+import { checkNames, isForPeople, kindOf, misuse } from "../shared.js";
 import { Recording } from "./recording.js";
 
-/** @import { Agent, AgentMessage, AgentRun, ToolCallAnswer, ToolDecision, UserMessage } from "../index.js" */
+/** @import { Agent, AgentEvent, AgentMessage, AgentRun, ToolCallAnswer, ToolDecision, UserMessage } from "../index.js" */
 /** @import { ChatTransportLike, ChatTransportOptions } from "../ai-sdk.js" */
 
 /** @typedef {{ prompt: UserMessage | undefined, decisions: { [id: string]: ToolDecision }, answers?: { [id: string]: ToolCallAnswer }, before: AgentMessage[], change: "again" | "anew" | undefined, signal: AbortSignal | undefined }} Posted */
@@ -22,7 +22,7 @@ export function chatTransport(agent, options = {}) {
   return {
     resumeStreamIsReplay: true,
     sendMessages: (request) => chat.send(request),
-    reconnectToStream: async ({ abortSignal }) => chat.reconnect(abortSignal),
+    reconnectToStream: ({ abortSignal }) => chat.reconnect(abortSignal),
   };
 }
 
@@ -33,8 +33,33 @@ export class Chat {
     this.agent = agent;
     this.options = options;
     this.whileRunning = whileRunning;
-    /** The last run that was begun here. @type {Recording | undefined} */
+    /** The last run of the agent, whoever began it. @type {Recording | undefined} */
     this.recording = undefined;
+    /** Ends listening to an agent elsewhere, which is heard only while a chat needs it. @type {(() => void) | undefined} */
+    this.leave = undefined;
+    if (!isElsewhere(agent)) agent.subscribe((event) => this.#hear(event), { keep: true });
+  }
+
+  /** A run begins that the chat did not begin: the app's, another tab's, one of a checkpoint. @param {AgentEvent} event */
+  #hear(event) {
+    const { agent, recording } = this;
+    // The first event that is heard of it: of one elsewhere it may be in the middle.
+    const isNew = event.runId !== "" && event.type !== "agent_end" && recording?.run.runId !== event.runId;
+    if (isNew) this.recording = new Recording(agent, runOf(agent, event.runId), this.options, event.type === "agent_start" ? event.runId : null, [event]);
+    if (event.type === "agent_end" && this.leave) {
+      this.leave();
+      this.leave = undefined;
+    }
+  }
+
+  /** What goes on elsewhere is known once it was asked for. */
+  async #follow() {
+    if (!isElsewhere(this.agent)) return;
+    this.leave ??= this.agent.subscribe((event) => this.#hear(event), { keep: true });
+    await this.agent.ready();
+    if (this.agent.isRunning) return;
+    this.leave?.();
+    this.leave = undefined;
   }
 
   /** @param {{ trigger: string, messageId?: string | undefined, messages: any[], abortSignal?: AbortSignal | undefined }} request */
@@ -49,6 +74,7 @@ export class Chat {
    * @param {Posted} posted
    */
   async submit({ prompt, decisions, answers = {}, before, change, signal: abortSignal }) {
+    if (!this.recording || this.recording.isOver) await this.#follow();
     if (!prompt) return this.#decide(decisions, answers, abortSignal);
     // A run that was stopped may not have ended yet; of one whose beginning changes nobody wants the end.
     if (this.agent.isRunning && (change || this.recording?.isStopped)) {
@@ -61,7 +87,8 @@ export class Chat {
   }
 
   /** @param {AbortSignal | undefined} signal */
-  reconnect(signal) {
+  async reconnect(signal) {
+    if (!this.recording || this.recording.isOver) await this.#follow();
     return this.agent.isRunning && this.recording && !this.recording.isOver ? this.recording.stream({ signal, isReplay: true }) : null;
   }
 
@@ -136,6 +163,19 @@ export class Chat {
     return !this.agent.isRunning && count(this.agent.messages) > count(before);
   }
 }
+
+/** Whether an agent is one elsewhere, which must be asked what it does. @param {any} agent @returns {agent is import("../remote.js").RemoteAgent} */
+const isElsewhere = (agent) => typeof agent.ready === "function";
+
+/** A run that somebody else began, as far as a chat needs it. @param {any} agent @param {string} runId */
+const runOf = (agent, runId) => ({
+  runId,
+  abort: (/** @type {unknown} */ reason) => agent.abort(reason),
+  isForPeople: (/** @type {string} */ id) => {
+    const question = agent.pendingQuestions.find((/** @type {import("../index.js").Question} */ one) => one.id === id);
+    return question === undefined || isForPeople(agent, question);
+  },
+});
 
 /** What a user said, to compare. @param {AgentMessage} message */
 const textOf = (message) => (message.role === "user" ? JSON.stringify(message.content) : undefined);

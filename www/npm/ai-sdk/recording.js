@@ -3,30 +3,35 @@
 // it comes back.
 
 import { UIMessages } from "../response/uimessages.js";
+import { chunksOf, toUIMessages } from "./ui-messages.js";
 
-/** @import { AgentEvent, AgentRun, Receipt } from "../index.js" */
+/** @import { AgentEvent, Receipt } from "../index.js" */
 /** @import { ChatTransportOptions } from "../ai-sdk.js" */
 /** @import { Chunk } from "../response/uimessages.js" */
 /** A message of the chat: which events are in it, and how far a stream has told of it. @typedef {{ id: string | null, from: number, to: number, told: number }} Answer */
 /** @typedef {ReadableStreamDefaultController<Chunk>} Controller */
 
 export class Recording {
-  /** @param {any} agent @param {AgentRun<any>} run @param {ChatTransportOptions} options @param {string | null} id */
-  constructor(agent, run, { messageMetadata, onError, toolOutput }, id) {
+  /**
+   * @param {any} agent @param {{ readonly runId: string, abort(reason?: unknown): void }} run @param {ChatTransportOptions} options
+   * @param {string | null} id @param {AgentEvent[]} [events] that were heard of it before
+   */
+  constructor(agent, run, { messageMetadata, onError, toolOutput }, id, events = []) {
     this.run = run;
     // Of an agent elsewhere the server shows no others.
     const isForPeople = (/** @type {string} */ id) => /** @type {any} */ (run).isForPeople?.(id) ?? true;
     this.options = { messageMetadata, onError, toolOutput, isForPeople };
-    /** @type {AgentEvent[]} */
-    this.events = [];
+    /** The answer that the run goes on with, as it stood in the checkpoint: a chat that comes back is shown all of it. */
+    this.earlier = id === null ? toUIMessages(agent.messages, { ...(toolOutput && { toolOutput }) }).at(-1) : undefined;
+    this.events = events;
     this.isOver = false;
     this.isStopped = false;
     /** The messages of the chat, the newest last. @type {Answer[]} */
     this.answers = [{ id, from: 0, to: Infinity, told: 0 }];
     /** How many messages of the user wait to be read. */
     this.waiting = 0;
-    /** How many streams are read. */
-    this.readers = 0;
+    /** How often a chat has come back to it. */
+    this.returns = 0;
     /** Wakes the streams. */
     this.news = signal();
     const leave = agent.subscribe((/** @type {AgentEvent} */ event) => {
@@ -47,10 +52,11 @@ export class Recording {
 
   /** @param {AbortSignal | undefined} aborted @param {boolean} isReplay */
   #stopWith(aborted, isReplay) {
+    const { returns } = this;
     const stop = async () => {
-      // A chat that connects once more gives up the connection before.
+      // A chat that connects once more gives up the connection before; otherwise somebody has stopped it, whoever else reads.
       if (isReplay) await new Promise((wake) => setTimeout(wake));
-      if (this.isOver || (isReplay && this.readers > 0)) return;
+      if (this.isOver || (isReplay && this.returns > returns)) return;
       this.isStopped = true;
       this.run.abort("the chat was stopped");
     };
@@ -64,10 +70,11 @@ export class Recording {
    * @param {{ signal?: AbortSignal | undefined, isReplay?: boolean, answered?: string[] }} how @returns {ReadableStream<Chunk>}
    */
   stream({ signal, isReplay = false, answered = [] }) {
+    if (isReplay) this.returns++;
     this.#stopWith(signal, isReplay);
     const unheard = new Set(answered);
     for (const event of this.events) if (isClosed(event)) unheard.delete(event.id);
-    return this.#read(() => this.#tell(/** @type {Answer} */ (this.answers.at(-1)), isReplay, unheard), signal);
+    return this.#read(() => this.#tell(/** @type {Answer} */ (this.answers.at(-1)), isReplay, unheard));
   }
 
   /**
@@ -89,7 +96,7 @@ export class Recording {
       this.#wake();
       return { ...answer, isNew };
     });
-    return this.#read(() => this.#tellAfter(read, async () => (signal?.aborted || this.isStopped ? undefined : orElse())), signal);
+    return this.#read(() => this.#tellAfter(read, async () => (signal?.aborted || this.isStopped ? undefined : orElse())));
   }
 
   /** @param {Promise<{ delivered: boolean, isNew: boolean }>} read @param {() => Promise<any>} orElse @returns {AsyncGenerator<Chunk>} */
@@ -100,33 +107,29 @@ export class Recording {
     else if (isNew) yield* this.#tell(/** @type {Answer} */ (this.answers.at(-1)), false);
   }
 
-  /** @param {() => AsyncGenerator<Chunk>} tell @param {AbortSignal | undefined} signal @returns {ReadableStream<Chunk>} */
-  #read(tell, signal) {
-    this.readers++;
-    let isRead = true;
-    const leave = () => {
-      if (isRead) this.readers--;
-      isRead = false;
-    };
-    signal?.addEventListener("abort", leave, { once: true });
+  /** @param {() => AsyncGenerator<Chunk>} tell @returns {ReadableStream<Chunk>} */
+  #read(tell) {
     const chunks = tell();
     return new ReadableStream({
       async pull(controller) {
         const { done, value } = await chunks.next();
-        if (!done) return controller.enqueue(value);
-        leave();
-        controller.close();
+        if (done) controller.close();
+        else controller.enqueue(value);
       },
-      cancel: leave,
     }, { highWaterMark: 0 });
   }
 
   /** @param {Answer} answer @param {boolean} isReplay @param {Set<string>} [unheard] answers that no event has told of @returns {AsyncGenerator<Chunk>} */
   async *#tell(answer, isReplay, unheard = new Set()) {
-    const ui = new UIMessages({ ...this.options, messageId: answer.id ?? undefined });
+    const earlier = isReplay && answer.id === null && this.earlier?.role === "assistant" ? this.earlier : undefined;
+    const ui = new UIMessages({ ...this.options, messageId: answer.id ?? earlier?.id });
     let at = isReplay ? answer.from : answer.told;
     for (const event of this.events.slice(0, at)) ui.replay(event);
     yield* copies(ui.begin(this.run.runId));
+    if (earlier) {
+      yield* copies(chunksOf(earlier.parts));
+      ui.inStep = true;
+    }
     for (;;) {
       if (at >= answer.to) return yield* copies(ui.pause("stop"));
       const event = this.events[at];

@@ -48,6 +48,25 @@ function answerPart(block, { provider, model }) {
   return block.type === "text" ? { type: "text", text: block.text, state: "done", ...kept } : { type: "reasoning", text: block.thinking, state: "done", ...kept };
 }
 
+/**
+ * The chunks of a UI message stream that show parts of an answer again.
+ * @param {readonly any[]} parts @returns {import("../response/uimessages.js").Chunk[]}
+ */
+export function chunksOf(parts) {
+  return parts.flatMap((part, i) => {
+    const { type, text, toolCallId, input, state, output, errorText, providerMetadata } = part;
+    if (type === "step-start") return i === 0 ? [{ type: "start-step" }] : [{ type: "finish-step" }, { type: "start-step" }];
+    const id = `earlier-${i}`;
+    const kept = providerMetadata && { providerMetadata };
+    if (type === "text" || type === "reasoning") return [{ type: `${type}-start`, id, ...kept }, { type: `${type}-delta`, id, delta: text }, { type: `${type}-end`, id, ...kept }];
+    if (toolCallId === undefined) return [part];
+    const call = { type: "tool-input-available", toolCallId, toolName: type.slice("tool-".length), input };
+    if (state === "output-available") return [call, { type: "tool-output-available", toolCallId, output }];
+    if (state === "output-error" || state === "output-denied") return [call, { type: "tool-output-error", toolCallId, errorText: errorText ?? part.approval?.reason ?? "" }];
+    return [call];
+  });
+}
+
 /** Writes a result into the part of its call. @param {any[]} parts @param {ToolResultMessage} result @param {ToolOutput} toolOutput */
 function settle(parts, result, toolOutput) {
   const part = parts.findLast(({ toolCallId, state }) => toolCallId === result.callId && state === "input-available");

@@ -306,7 +306,7 @@ export class Registration {
 
   /** The history is another one from a message on, and a run that waited to go on does not. @param {number} length @param {string} branch as JSON */
   rewind(length, branch) {
-    this.waiting = this.waiting.filter(({ command }) => isMessage(command));
+    this.waiting = this.waiting.filter(({ command }) => !isOfRun(command));
     this.unrun = { state: withoutRun(this.unrun.state), decisions: [] };
     this.state = withoutRun(this.state);
     if (this.handle === 0) return;
@@ -338,15 +338,15 @@ export class Registration {
   }
 }
 
-/** Whether a command that waits is a message. @param {object} command */
-const isMessage = (command) => ["steer", "follow_up"].includes(/** @type {{ kind?: string }} */ (command).kind ?? "");
+/** Whether a command that waits is about a run. @param {object} command */
+const isOfRun = (command) => ["answer", "resolve", "resolve_all", "refuse", "cancel"].includes(/** @type {{ kind?: string }} */ (command).kind ?? "");
 
 /** What stays of a state without its run: also the messages that waited in that run. @param {any} state @returns {EngineState | undefined} */
 function withoutRun(state) {
   if (!state) return;
   const { run, prompts: _, options: __, children: ___, untold: ____, mail = [], ...rest } = state;
   const letters = (/** @type {string} */ kind, /** @type {any[] | undefined} */ list) => (list ?? []).map((letter) => ({ kind, letter }));
-  return { ...rest, mail: [...letters("steer", run?.steering), ...letters("follow_up", run?.followUp), ...mail.filter(isMessage)] };
+  return { ...rest, mail: [...letters("steer", run?.steering), ...letters("follow_up", run?.followUp), ...mail.filter((/** @type {object} */ command) => !isOfRun(command))] };
 }
 
 /** The engine calls this, so it must not throw. @param {Core | undefined} core */

@@ -212,7 +212,7 @@ export class DurableAgent extends DurableObject {
   #hear(event) {
     const { type } = event;
     // A question may wait for days, and the run cannot end before it is answered; the answer wakes the object.
-    if (type === "agent_end" || type === "tool_approval_requested" || type === "question_asked") this.#endWatch();
+    if (type === "agent_end" || type === "history_rewound" || type === "tool_approval_requested" || type === "question_asked") this.#endWatch();
     else this.#keepWatch();
     return /** @type {{ onEvent?(event: AgentEvent): void }} */ (/** @type {unknown} */ (this)).onEvent?.(event);
   }

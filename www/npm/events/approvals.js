@@ -46,7 +46,7 @@ export class PendingApprovals {
     this.questions.set(id, { ...question, id });
     undecided.set(id, question.toolName ?? question.kind);
     if (question.path?.length) this.inside++;
-    else if (isAboutCall(question)) this.byCall.set(question.callId, id);
+    else if (isAboutCall(question) || question.kind === "tool_call") this.byCall.set(question.callId, id);
   }
 
   /** Nothing inside a call that has its result is open. @param {string} callId @param {string[]} [around] the calls around it */
@@ -82,7 +82,7 @@ export class PendingApprovals {
     if (this.questions.has(key) || byId) return this.questions.has(key) ? key : undefined;
     const own = this.byCall.get(key);
     if (own !== undefined || this.inside === 0) return own;
-    const [first, second] = this.calls().filter(({ callId }) => callId === key);
+    const [first, second] = this.list().filter((question) => question.callId === key && (isAboutCall(question) || question.kind === "tool_call"));
     if (second) throw misuse(`several agents ask about a call \`${key}\`; answer by the id of the question: agent.resolve(id, …)`);
     return first?.id;
   }

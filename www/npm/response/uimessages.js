@@ -118,9 +118,9 @@ export class UIMessages {
   _message_reset() {
     // Version 6 cannot take anything back: what comes is another step.
     if (this.isOlder) return [...this.#closeBlocks(), { type: "finish-step" }, { type: "start-step" }];
-    this.openBlocks.clear();
     this.calls.streaming.clear();
-    return [{ type: "reset-step" }];
+    // A reader that takes nothing back has ended texts at least.
+    return [...this.#closeBlocks(), { type: "reset-step" }];
   }
 
   /** @param {EventOf<"message_end">} event */
