@@ -82,8 +82,7 @@ impl Step<'_> {
     /// Whether messages were chosen that are none for a model, or only results are left without their calls.
     fn has_lost_all(&self) -> bool {
         let is_result = |message: &AgentMessage| matches!(message, AgentMessage::ToolResult(_));
-        let is_converted = self.rules.convert_to_llm.is_some() && !self.shown_list().is_empty();
-        is_converted || self.state.turn.chosen_view.is_some() || self.shown_list().iter().any(is_result)
+        self.state.turn.chosen_view.is_some() || self.shown_list().iter().any(is_result)
     }
 
     /// Returns the request to the first model, or `None` if there can be none and the turn was ended.
@@ -94,10 +93,9 @@ impl Step<'_> {
             }
             // An empty history may be what a host wants; what was chosen for a turn, or left of it, has something to say.
             Ok(messages) if messages.is_empty() && self.has_lost_all() => {
-                let (whose, phase) = match (&self.state.turn.chosen_view, &self.rules.convert_to_llm) {
-                    (Some(_), _) => ("chosen for this turn", "prepare_turn"),
-                    (None, Some(_)) => ("that convert_to_llm left", "convert_to_llm"),
-                    (None, None) => ("that are left", "transform_context"),
+                let (whose, phase) = match self.state.turn.chosen_view {
+                    Some(_) => ("chosen for this turn", "prepare_turn"),
+                    None => ("that are left", "transform_context"),
                 };
                 let text = "have none for the model; a tool's result goes with the answer that has its call";
                 ErrorInfo::new(ErrorKind::Hook, ["the messages ", whose, " ", text].concat()).in_phase(phase)

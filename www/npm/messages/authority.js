@@ -8,6 +8,7 @@
 export const CLIENTS = {
   speak: "yes",
   stop: "yes",
+  rewind: "yes",
   tool: "yes",
   elicitation: "yes",
   arguments: "asked",
