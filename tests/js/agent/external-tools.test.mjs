@@ -9,6 +9,7 @@ import { chatTransport } from "../../../pkg/ai-sdk.js";
 import { RemoteAgent } from "../../../pkg/remote.js";
 import { AgentStore } from "../../../pkg/react-store.js";
 import { agentHandler, fromUIMessages } from "../../../pkg/server.js";
+import { record, replay } from "../../../pkg/tape.js";
 import { Agent, call, misused, peek, readRun, scripted, settle, subagent, testTool } from "../kit.mjs";
 
 const where = { name: "where", description: "Where the user is", parameters: { type: "object", properties: { exact: { type: "boolean" } } } };
@@ -172,7 +173,7 @@ test("a client answers it where its door lets it; the mirror shows it; a store t
   for (const allowed of [undefined, ["tool"]]) {
     const agent = new Agent(options());
     const handler = agentHandler(agent, /** @type {any} */ ({ answers: allowed }));
-    const client = new RemoteAgent({ url: "http://a.localhost/x", fetch: (url, init) => handler(new Request(url, init)) });
+    const client = new RemoteAgent({ url: "http://a.localhost/x", fetch: (url, init) => handler(new Request(url, init)), onError() {} });
     const store = new AgentStore(/** @type {any} */ (client));
     const leave = store.subscribe(() => {});
     const run = client.prompt("Go.");
@@ -236,4 +237,49 @@ test("a server of useChat reads results for calls that wait for one, and no othe
   for (const [question, answer] of Object.entries(answers)) agent.resolve(question, answer);
   assert.match(await run.toUIMessageStreamResponse().text(), /"toolCallId":"c1","output":"in Oslo"/);
   assert.equal((await run).text, "in Oslo and seen");
+});
+
+test("in a durable run it is answered in this process or a later one, and is recorded", async () => {
+  for (const kill of [false, true]) {
+    /** @type {Map<string, any>} */
+    const records = new Map();
+    let isDead = false;
+    const step = async (/** @type {string} */ name, /** @type {(info?: any) => Promise<any>} */ work) => {
+      if (!records.has(name)) {
+        const record = await work();
+        if (isDead) return new Promise(() => {});
+        records.set(name, JSON.parse(JSON.stringify(record)));
+      }
+      return structuredClone(records.get(name));
+    };
+    const durable = () => options({ host: { step } });
+    const agent = new Agent(durable());
+    const run = agent.prompt("Go.");
+    const question = await asked(agent);
+    await settle();
+    if (!kill) {
+      assert.equal(agent.resolve(question.id, { output: "in Oslo" }), true);
+      assert.equal((await run).text, "in Oslo and seen");
+    } else isDead = true;
+    const recorded = records.size;
+    isDead = false;
+    const again = new Agent(durable());
+    const second = again.prompt("Go.");
+    if (kill) again.resolve((await asked(again)).id, { output: "in Oslo" });
+    assert.equal((await second).text, "in Oslo and seen", kill ? "killed" : "repeated");
+    if (!kill) assert.equal(records.size, recorded, "nothing was done again");
+  }
+});
+
+test("its tape plays as it was, with the question where it was open", async () => {
+  const agent = new Agent(options());
+  const recorder = await record(agent);
+  answers(agent, { output: "in Oslo" });
+  await agent.prompt("Go.");
+  recorder.stop();
+  const tape = recorder.toTape();
+  const player = replay(tape);
+  const open = Array.from({ length: tape.events }, (_, n) => player.seek(n)).filter(({ pendingQuestions }) => pendingQuestions.some(({ kind }) => kind === "tool_call"));
+  assert.ok(open.length > 0);
+  assert.equal(JSON.stringify(player.seek(tape.events).messages), JSON.stringify(agent.messages));
 });

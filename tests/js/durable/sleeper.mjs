@@ -50,13 +50,14 @@ export class Chat extends DurableAgent {
         yield { type: "error", error: { code: "throttled", message: "later", retryable: true, retryAfterMs: 600 } };
       } else if (last.role === "tool_result") yield* answer(`It said: ${text}`);
       else if (text === "busy" || text === "ask") yield* answer("So.", text === "ask" ? "pay" : "note");
+      else if (text === "where") yield* answer("So.", "locate");
       else yield* answer(`You said ${text}`);
     }));
     const execute = async (/** @type {any} */ _, /** @type {any} */ { callId }) => (await this.env.LEDGER.fetch(`http://ledger/${callId}`), "done");
     const parameters = { type: "object" };
     // Killed while the engine is working, which other objects of the isolate share.
     const suicide = () => { if (this.ctx.id.name === "suicide") this.ctx.abort("thrown out"); };
-    return { model, policies: { preTurn: [suicide] }, tools: [tool({ name: "note", description: "", parameters, execute }), tool({ name: "pay", description: "", parameters, requiresApproval: true, execute })] };
+    return { model, policies: { preTurn: [suicide] }, tools: [tool({ name: "note", description: "", parameters, execute }), tool({ name: "pay", description: "", parameters, requiresApproval: true, execute }), tool({ name: "locate", description: "", parameters })] };
   }
 
   limits() {

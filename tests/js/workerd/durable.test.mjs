@@ -67,6 +67,27 @@ test("a question waits without an alarm; who answers it wakes the object, and le
   agent[Symbol.dispose]();
 });
 
+test("a call without `execute` waits without an alarm, and is answered in a later life; so the history is taken back there", async () => {
+  const { agent, ask, evict } = remote(sleeper, "elsewhere");
+  const asked = deferred();
+  agent.subscribe((event) => { if (event.type === "question_asked") asked.resolve(event.id); });
+  const run = agent.prompt("where");
+  const id = await asked.promise;
+  assert.deepEqual(await ask("alarm"), { alarm: null, sleepers: 0 });
+  await evict();
+  await evict();
+  await agent.resolve(id, { output: "in Oslo" });
+  await assert.rejects(agent.resolve(id, { output: "in Rome" }), /no open question/);
+  assert.equal((await run).text, "It said: in Oslo");
+  await agent.prompt("more");
+  const cut = await agent.rewind(4);
+  await evict();
+  assert.deepEqual([cut.length, (await ask("state")).messages.length], [2, 4]);
+  await assert.rejects(agent.rewind(4, cut), /there is no such branch any more/);
+  assert.deepEqual(await ask("alarm"), { alarm: null, sleepers: 0 });
+  agent[Symbol.dispose]();
+});
+
 test("a long back-off is an alarm, which wakes an object that was thrown out", async () => {
   const { agent, ask, evict } = remote(sleeper, "busy");
   agent.subscribe(({ type }) => { if (type === "retry_attempt") agent[Symbol.dispose](); });
