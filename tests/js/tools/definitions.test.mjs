@@ -420,3 +420,14 @@ test("a Standard Schema of which nobody can make JSON Schema checks all the same
 test("a schema that has no JSON Schema is refused with the tool's name", () => {
   misused(() => tool({ name: "book", description: "", parameters: z.object({ day: z.date() }), execute: () => "" }), /the schema of tool `book` \(zod\) cannot give its JSON Schema.*Date cannot be represented/);
 });
+
+test("very many updates in a row are joined: none is lost, and 128 are told at most", async () => {
+  const tool = testTool("work", (/** @type {any} */ _, /** @type {any} */ { update }) => {
+    for (let i = 0; i < 10_000; i++) update(`${i} `);
+    return "ok";
+  });
+  const { all } = await readRun(new Agent({ model: scripted([call("work"), "Done."]), tools: [tool] }).prompt("Go."));
+  const updates = all("tool_execution_update").map(({ update }) => update);
+  assert.equal(updates.length, 128);
+  assert.equal(updates.join(""), Array.from({ length: 10_000 }, (_, i) => `${i} `).join(""));
+});

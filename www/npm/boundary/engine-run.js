@@ -233,8 +233,8 @@ export class EngineRun {
   /** @param {number} slot @param {string} update JSON */
   update(slot, update) {
     needStack();
-    // Updates that arrive together are delivered together.
-    if (this.slots.has(slot) && this.#fits(update)) this.#post((glue) => glue.update(this.handle, slot, update), this.run.poller.isWaiting || this.run.children?.isDelivering(slot) ? "soon" : "now");
+    // Updates that arrive together are delivered together, and of very many the oldest are joined.
+    if (this.slots.has(slot) && this.#fits(update)) this.#post((glue) => glue.update(this.handle, slot, update), "soon");
   }
 
   /** @param {number} slot @param {string} id @param {string} message @param {string} schema JSON, or empty */
