@@ -155,6 +155,7 @@ export interface McpTools extends Iterable<ToolDefinition> {
   /** The name that the server gives itself. */
   readonly name: string;
   readonly isConnected: boolean;
+  /** Another one after a server at an address has forgotten the session, and a new one has begun. */
   readonly client: McpClient;
   /** What the server says of itself, for a system prompt. It may claim anything, as its tools' descriptions may. */
   readonly instructions: string | undefined;

@@ -38,6 +38,7 @@ export async function mcpTools(source, options = {}) {
   }
   const client = given ?? (await connect(/** @type {McpTransport | string | URL} */ (source), options, prepare));
   server.attach(client, withdraw);
+  if (typeof source === "string" || source instanceof URL) server.renew = async () => server.attach(await connect(source, { ...options, authorizationCode: undefined }, prepare), withdraw);
   try {
     await server.refresh();
   } catch (error) {

@@ -69,14 +69,40 @@ export class McpServer extends ToolList {
     }));
   }
 
+  /** Begins a new session at an address. @type {(() => Promise<void>) | undefined} */
+  renew = undefined;
+  /** @type {Promise<void> | undefined} */
+  #renewing;
+
   /**
-   * Begins to listen to a connected client.
+   * Begins to listen to a connected client, in place of the one before it, which ends when its calls have.
    * @param {McpClient} client @param {() => void} withdraw takes back what the client was given to answer the server
    */
   attach(client, withdraw) {
+    const { client: before } = this;
+    for (const undo of this.#undo.splice(0)) undo();
+    if (before) void Promise.all([...Watch.of(before).calls].map(({ ended }) => ended)).then(() => before.close()).catch(() => {});
     this.client = client;
     this.#watch = Watch.of(client);
     this.#undo.push(withdraw, this.#watch.listen({ onListChanged: () => this.changed(this.report) }));
+  }
+
+  /**
+   * Does something at the server. One that has forgotten the session, as after a restart, has not begun it: it is done again in a new
+   * session, once.
+   * @template T @param {() => Promise<T>} work @returns {Promise<T>}
+   */
+  async #inSession(work) {
+    const { client } = this;
+    try {
+      return await work();
+    } catch (error) {
+      if (!this.renew || this.isDisposed || !hasForgotten(client, error)) throw error;
+      if (this.client === client) await (this.#renewing ??= this.renew().finally(() => (this.#renewing = undefined)));
+      // Another version of it may have other tools.
+      this.changed(this.report);
+      return work();
+    }
   }
 
   /** The name that the server gives itself. @returns {string} */
@@ -116,7 +142,7 @@ export class McpServer extends ToolList {
     if (typeof name !== "string") throw misuse(`the name of a prompt must be a text, got ${kindOf(name)}`);
     const { messagesOf } = await import("./prompts.js");
     try {
-      return messagesOf(await this.client.getPrompt?.({ name, ...(args && { arguments: args }) }));
+      return messagesOf(await this.#inSession(async () => this.client.getPrompt?.({ name, ...(args && { arguments: args }) })));
     } catch (error) {
       throw await this.#explain(error);
     }
@@ -161,7 +187,7 @@ export class McpServer extends ToolList {
       let page;
       try {
         // The successor of the SDK fetches all pages when it is given no parameters.
-        page = await request(cursor === undefined ? undefined : { cursor });
+        page = await this.#inSession(async () => request(cursor === undefined ? undefined : { cursor }));
       } catch (error) {
         throw await this.#explain(error, failure);
       }
@@ -259,11 +285,12 @@ export class McpServer extends ToolList {
   /** @template T @param {McpTool} tool @param {ToolContext} context @param {(call: Call) => Promise<T>} execute */
   async #call(tool, context, execute) {
     const { timeoutMs = TIMEOUT_MS, totalTimeoutMs = Infinity } = this.#options;
-    const call = new Call(Watch.of(this.client), context, { timeoutMs, totalTimeoutMs });
+    /** @type {Call | undefined} */
+    let call;
     try {
-      return await execute(call);
+      return await this.#inSession(() => execute((call = new Call(Watch.of(this.client), context, { timeoutMs, totalTimeoutMs }))));
     } catch (error) {
-      if (call.isOverdue) throw new Error(`${this.name}: \`${tool.name}\` did not answer within ${Math.min(timeoutMs, totalTimeoutMs)} ms`);
+      if (call?.isOverdue) throw new Error(`${this.name}: \`${tool.name}\` did not answer within ${Math.min(timeoutMs, totalTimeoutMs)} ms`);
       throw await this.#explain(error);
     }
   }
@@ -296,6 +323,9 @@ export class McpServer extends ToolList {
     return this.dispose();
   }
 }
+
+/** Whether a server says that it does not know the session: then it has done nothing. @param {any} client @param {any} error */
+const hasForgotten = (client, error) => error?.code === 404 && client.transport?.sessionId !== undefined;
 
 /** @param {string} text @param {number} most */
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most)}\n[cut]` : text);
