@@ -52,15 +52,52 @@ function checkMessage(message, where) {
 export function checkHistory(messages) {
   if (!Array.isArray(messages)) throw misuse(`\`messages\` must be an array, got ${kindOf(messages)}`);
   const checked = emptyList();
+  const ids = new CallIds();
   messages.forEach((message, i) => {
     const role = message?.role;
     if (role !== "custom" && !Object.hasOwn(ROLES, role)) {
       throw misuse(`messages[${i}] must be a message with a role (user, assistant, tool_result or custom), got ${role ? `the role \`${role}\`` : kindOf(message)}`);
     }
     if (role === "tool_result" && typeof message.callId !== "string") throw misuse(`messages[${i}]: a tool result needs a \`callId\`, got ${kindOf(message.callId)}`);
-    checked.push(checkMessage(message, `messages[${i}]`));
+    checked.push(ids.own(checkMessage(message, `messages[${i}]`)));
   });
   return checked;
+}
+
+/**
+ * Some servers count the calls of each answer anew, or give every call the same id. A call whose id was used before gets one of its
+ * own, and so do the results behind it, in the order of the calls: otherwise all but the last would count as repeated.
+ */
+class CallIds {
+  constructor() {
+    /** @type {Set<string>} */
+    this.used = new Set();
+    /** What the calls with an id are called, of the answer that had it last. @type {Map<string, string[]>} */
+    this.open = new Map();
+  }
+
+  /** @param {AgentMessage} message @returns {AgentMessage} the same, if its ids are its own */
+  own(message) {
+    if (message.role === "tool_result") {
+      const [callId = message.callId, next] = this.open.get(message.callId) ?? [];
+      // A result that is repeated is one of the last call still.
+      if (next !== undefined) this.open.get(message.callId)?.shift();
+      return callId === message.callId ? message : { ...message, callId };
+    }
+    if (message.role !== "assistant") return message;
+    /** @type {Map<string, string[]>} */
+    const here = new Map();
+    const content = message.content.map((block) => {
+      if (block.type !== "tool_call") return block;
+      let { callId } = block;
+      for (let n = 2; this.used.has(callId); n++) callId = `${block.callId}~${n}`;
+      this.used.add(callId);
+      here.set(block.callId, [...(here.get(block.callId) ?? []), callId]);
+      return callId === block.callId ? block : { ...block, callId };
+    });
+    for (const [id, calls] of here) this.open.set(id, calls);
+    return content.every((block, i) => block === message.content[i]) ? message : { ...message, content };
+  }
 }
 
 /** Converts one input or an array of them. An array of blocks is a single message. @param {unknown} input @returns {AgentMessage[]} */
