@@ -27,7 +27,7 @@ for (const [name, Chat, ai] of VERSIONS) {
   const options = { sendAutomaticallyWhen: ai.lastAssistantMessageIsCompleteWithApprovalResponses };
 
   test(`${name}: a message into a run of the app, or of another tab, has its answer where it was asked`, async () => {
-    for (const isElsewhere of [false, true]) {
+    for (const [isElsewhere, isHeard] of [[false, false], [true, false], [true, true]]) {
       const gate = deferred();
       const agent = new Agent({ model: scripted([async () => (await gate.promise, "Good morning!"), "It is noon."]) });
       const handler = agentHandler(agent);
@@ -35,6 +35,9 @@ for (const [name, Chat, ai] of VERSIONS) {
       const chat = new Chat({ ...options, transport: chatTransport(client) });
       agent.prompt("Greet the person.");
       await settle();
+      // The page may hear of it already.
+      if (isHeard) client.subscribe(() => {});
+      if (isHeard) await until(() => client.isRunning);
       const sent = chat.sendMessage({ text: "What time is it?" });
       await until(() => client.isRunning);
       await settle();

@@ -40,16 +40,26 @@ export class Chat {
     if (!isElsewhere(agent)) agent.subscribe((event) => this.#hear(event), { keep: true });
   }
 
+  /** Called when a run is heard of that is not known yet. */
+  #begun = () => {};
+
   /** A run begins that the chat did not begin: the app's, another tab's, one of a checkpoint. @param {AgentEvent} event */
   #hear(event) {
     const { agent, recording } = this;
     // The first event that is heard of it: of one elsewhere it may be in the middle.
     const isNew = event.runId !== "" && event.type !== "agent_end" && recording?.run.runId !== event.runId;
     if (isNew) this.recording = new Recording(agent, runOf(agent, event.runId), this.options, event.type === "agent_start" ? event.runId : null, [event]);
+    if (isNew) this.#begun();
     if (event.type === "agent_end" && this.leave) {
       this.leave();
       this.leave = undefined;
     }
+  }
+
+  /** Of a run elsewhere that others began, nothing may have been heard yet. */
+  async #heard() {
+    if (!isElsewhere(this.agent) || (this.recording && !this.recording.isOver)) return;
+    await Promise.race([new Promise((heard) => (this.#begun = () => heard(undefined))), this.agent.waitForIdle()]);
   }
 
   /** What goes on elsewhere is known once it was asked for. */
@@ -89,6 +99,7 @@ export class Chat {
   /** @param {AbortSignal | undefined} signal */
   async reconnect(signal) {
     if (!this.recording || this.recording.isOver) await this.#follow();
+    if (this.agent.isRunning) await this.#heard();
     return this.agent.isRunning && this.recording && !this.recording.isOver ? this.recording.stream({ signal, isReplay: true }) : null;
   }
 
@@ -121,8 +132,9 @@ export class Chat {
    * answer.
    * @param {UserMessage} prompt @param {AbortSignal | undefined} signal
    */
-  #interrupt(prompt, signal) {
+  async #interrupt(prompt, signal) {
     const receipt = this.agent[this.whileRunning](prompt);
+    await this.#heard();
     const { recording } = this;
     if (!recording || recording.isOver) return empty();
     return recording.after(receipt, { signal, orElse: async () => {
