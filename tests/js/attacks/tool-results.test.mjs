@@ -136,3 +136,22 @@ test("what a model sends is not echoed at length: arguments, names, ids", async 
     assert.ok(text.length <= 65_700, `${text.length} characters`);
   }
 });
+
+test("images and files have a limit together, with their names and types, and so has the number of blocks", async () => {
+  const image = (/** @type {number} */ length) => ({ type: "image", mimeType: "image/png", data: "A".repeat(length) });
+  /** @type {[any[], RegExp][]} */
+  const cases = [
+    [Array.from({ length: 12 }, () => image(2_000_000)), /the images and files of the result have 2400\d+ characters together; at most 8388608 are taken: raise `maxResultBytes`/],
+    [[{ type: "image", mimeType: `image/png${"a".repeat(12_000_000)}`, data: "AAAA" }], /characters together/],
+    [[{ type: "file", mimeType: "application/pdf", name: "n".repeat(12_000_000), data: "AAAA" }], /characters together/],
+    [Array.from({ length: 400_000 }, () => ({ type: "text", text: "" })), /the result has 400000 blocks; at most 10000 are taken/],
+  ];
+  for (const [content, why] of cases) {
+    const { result, text } = await resultOf(() => ({ content }), { maxResultBytes: 1_000 });
+    assert.equal(result.isError, true);
+    assert.match(text, why);
+  }
+  // Whoever raises the limit of the texts raises that of the images.
+  const { result } = await resultOf(() => ({ content: Array.from({ length: 6 }, () => image(2_000_000)) }), { maxResultBytes: 50_000_000 });
+  assert.deepEqual([result.isError, result.content.length], [false, 6]);
+});

@@ -6,6 +6,9 @@ import { LONGEST_DETAILS, LONGEST_RESULT } from "../core.js";
 
 /** @import { Result } from "./tool-result.js" */
 
+/** How many blocks a result may have. */
+const MOST_BLOCKS = 10_000;
+
 /**
  * Cuts the texts of a result that are longer than allowed; the engine cuts what is only a little longer. What cannot be
  * cut is an error of the call.
@@ -15,10 +18,15 @@ export function limitResult(result, limit = LONGEST_RESULT) {
   if (typeof result === "string") return result.length > limit ? /** @type {T} */ (cutText(result, limit)) : result;
   let { content } = result;
   let length = 0;
+  let media = 0;
+  if (content.length > MOST_BLOCKS) return { failed: `the result has ${content.length} blocks; at most ${MOST_BLOCKS} are taken` };
   for (const block of content) {
+    if (block.type !== "text") media += (block.data?.length ?? 0) + (block.url?.length ?? 0) + (block.mimeType?.length ?? 0) + (block.type === "file" ? (block.name?.length ?? 0) : 0);
     if (block.type === "text") length += block.text?.length ?? 0;
     else if ((block.data?.length ?? 0) > LONGEST_RESULT) return { failed: `${block.type === "file" ? "a file" : "an image"} of the result is longer than ${LONGEST_RESULT} characters` };
   }
+  const most = Math.max(limit, LONGEST_RESULT);
+  if (media > most) return { failed: `the images and files of the result have ${media} characters together; at most ${most} are taken: raise \`maxResultBytes\` of the tool, or give their addresses` };
   if (result.details !== undefined && JSON.stringify(result.details)?.length > LONGEST_DETAILS) {
     return { failed: `the \`details\` of the result are longer than ${LONGEST_DETAILS} characters; keep them outside and give their address` };
   }
