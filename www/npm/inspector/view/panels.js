@@ -125,8 +125,9 @@ export class StatePanel {
     const calls = frame.calls.map(({ toolName, state, callId }) => h("li", {}, h("code", {}, toolName), ` ${state} `, h("span", { class: "fine" }, callId)));
     const questions = frame.pendingQuestions.map((question) => {
       const inside = question.path?.length ? ", inside another agent" : "";
-      if (question.kind !== "tool") return h("li", {}, question.message, inside);
-      return h("li", {}, "May ", h("code", {}, question.toolName), ` run${inside}? `, h("pre", { class: "long" }, short(JSON.stringify(question.arguments), 600)));
+      if (question.kind !== "tool" && question.kind !== "tool_call") return h("li", {}, question.message, inside);
+      const [before, after] = question.kind === "tool" ? ["May ", ` run${inside}? `] : ["Waits for the result of ", `${inside} `];
+      return h("li", {}, before, h("code", {}, question.toolName), after, h("pre", { class: "long" }, short(JSON.stringify(question.arguments), 600)));
     });
     const inside = frame.inside.map(({ path, phase, turnIndex }) => h("li", {}, h("code", {}, path.join(" › ")), ` ${phase}, turn ${turnIndex}`));
     /** @type {[string, HTMLElement[]][]} */
