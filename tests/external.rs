@@ -1,4 +1,4 @@
-//! Tools without an implementation: a call is a question, and whoever answers it gives the result.
+//! Tools without an implementation: a call is a question, and the answer is its result.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails here says where")]
 

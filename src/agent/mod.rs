@@ -140,8 +140,8 @@ impl Agent {
 
     /// Takes the history back to its first `length` messages, with those of `branch` after them. The configuration, the session
     /// state, the usage, the queues and the subscribers stay; a run that waits to go on from a checkpoint is given up. Returns
-    /// what was cut, for whoever wants to go back to it: `agent.rewind(length, cut)`. The subscribers are told
-    /// ([`HistoryRewound`](AgentEvent::HistoryRewound)).
+    /// the messages that were cut; `agent.rewind(length, cut)` goes back to them. The subscribers hear
+    /// [`HistoryRewound`](AgentEvent::HistoryRewound).
     ///
     /// # Errors
     /// Misuse, if a run is active, or the history is shorter.

@@ -122,8 +122,7 @@ pub(crate) enum CallStatus {
     BeforeHook(EffectId),
     /// The tool is running; the second effect is its time limit.
     Running(EffectId, Option<EffectId>),
-    /// Its tool has no implementation here, and whoever answers the question about it gives its result; the effect is its time
-    /// limit.
+    /// Its tool has no implementation here: the answer to its question is its result. The effect is its time limit.
     Elsewhere(Option<EffectId>),
     /// The call has its result.
     Done,

@@ -25,7 +25,7 @@ pub(crate) struct OpenAsk {
 enum Asker {
     /// A call that waits for a decision.
     Call(String),
-    /// The tool of the call at this place, or whoever gives the result of that call.
+    /// The call at this place: its tool asks, or its result comes from elsewhere.
     Tool(usize, QuestionKind),
     /// The budget.
     Budget,

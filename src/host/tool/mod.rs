@@ -55,7 +55,7 @@ pub struct ToolSpec {
     /// that agent: [`ToolContext::checkpoint`].
     pub is_sub_agent: bool,
     /// Whether a call is answered elsewhere: it becomes a question of the kind
-    /// [`ToolCall`](crate::question::QuestionKind::ToolCall), and whoever answers that gives its result. See [`external_tool`].
+    /// [`ToolCall`](crate::question::QuestionKind::ToolCall), and the answer is its result. See [`external_tool`].
     pub is_external: bool,
     /// Whether a failure ends the run instead of becoming an error result.
     pub fatal: bool,

@@ -33,7 +33,7 @@ export class Chat {
     this.agent = agent;
     this.options = options;
     this.whileRunning = whileRunning;
-    /** The last run of the agent, whoever began it. @type {Recording | undefined} */
+    /** The last run of the agent, also one that the chat did not begin. @type {Recording | undefined} */
     this.recording = undefined;
     /** Ends listening to an agent elsewhere, which is heard only while a chat needs it. @type {(() => void) | undefined} */
     this.leave = undefined;

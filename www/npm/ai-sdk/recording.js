@@ -54,7 +54,7 @@ export class Recording {
   #stopWith(aborted, isReplay) {
     const { returns } = this;
     const stop = async () => {
-      // A chat that connects once more gives up the connection before; otherwise somebody has stopped it, whoever else reads.
+      // A chat that connects once more gives up the connection before. Otherwise the person has pressed stop.
       if (isReplay) await new Promise((wake) => setTimeout(wake));
       if (this.isOver || (isReplay && this.returns > returns)) return;
       this.isStopped = true;

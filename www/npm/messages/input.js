@@ -65,7 +65,7 @@ export function checkHistory(messages) {
 }
 
 /**
- * Some servers count the calls of each answer anew, or give every call the same id. A call whose id was used before gets one of its
+ * Some servers number the calls of each answer from the start, or give every call the same id. A call whose id was used before gets one of its
  * own, and so do the results behind it, in the order of the calls: otherwise all but the last would count as repeated.
  */
 class CallIds {
