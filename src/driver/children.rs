@@ -43,7 +43,7 @@ impl AgentStream {
         self.take_back_unstored();
         self.close_children(reason);
         self.handle_progress();
-        // In the second step only the error hooks can be left, and nobody waits for them.
+        // In the second step only the policies after the turn and the error hooks can be left, and nobody waits for them.
         for _ in 0..2 {
             self.step(Input::Abort(reason.into()));
         }
@@ -55,7 +55,7 @@ impl AgentStream {
                 }
                 Output::Receipt(id, receipt) => (self.handover.receipts)(id, receipt),
                 Output::Cancel(id) => self.drop_effect(id),
-                Output::Start { .. } | Output::Answer { .. } => {}
+                Output::Start { .. } | Output::Answer { .. } | Output::Flush => {}
             }
         }
     }

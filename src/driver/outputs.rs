@@ -41,6 +41,12 @@ impl OutputQueue {
         self.outputs.push_front(output);
     }
 
+    /// Asks once to have everything received that is waiting now.
+    pub(super) fn flush_later(&mut self) {
+        self.outputs.retain(|output| !matches!(output, Output::Flush));
+        self.outputs.push_back(Output::Flush);
+    }
+
     /// Puts events before the cancellation of an effect, or before everything if that has been taken.
     pub(super) fn tell_before_cancel(&mut self, id: EffectId, events: Vec<AgentEvent>) {
         let is_this = |output: &Output| matches!(output, Output::Cancel(cancelled) if *cancelled == id);

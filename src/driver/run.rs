@@ -58,6 +58,11 @@ impl AgentStream {
                     return Poll::Ready(Next::Barrier);
                 }
                 Some(Output::Start { id, effect, announce }) => self.announce_or_start(id, effect, announce),
+                Some(Output::Flush) if !is_delivered => {
+                    self.outputs.put_back(Output::Flush);
+                    return Poll::Ready(Next::Barrier);
+                }
+                Some(Output::Flush) => self.flush(),
                 None if self.state.is_ended() => {
                     return self.rest(Rest::Over, cx).map_or(Poll::Ready(Next::End), |_| Poll::Pending);
                 }
@@ -122,6 +127,17 @@ impl AgentStream {
                 self.outputs.put_back(Output::Start { id, effect, announce: None });
                 self.outputs.put_back(Output::Event(event));
             }
+        }
+    }
+
+    /// The listeners have received everything so far. What they posted meanwhile enters first, and its events are
+    /// received too before policies decide.
+    fn flush(&mut self) {
+        self.handle_commands();
+        if self.outputs.is_empty() {
+            self.step(Input::Flushed);
+        } else {
+            self.outputs.flush_later();
         }
     }
 

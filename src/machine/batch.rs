@@ -50,6 +50,8 @@ pub(crate) struct Batch {
     pub(crate) state: Map,
     /// Whether the batch contains a call of the answer tool.
     pub(crate) is_answer: bool,
+    /// Whether the policies have not seen the calls: the listeners receive what came before.
+    pub(crate) is_unseen: bool,
     pub(crate) ending: Ending,
 }
 
@@ -168,6 +170,7 @@ pub(super) fn new_batch(answer: StoredAnswer) -> Batch {
         injected: Vec::new(),
         state: Map::new(),
         is_answer: false,
+        is_unseen: false,
         ending: Ending::Normal,
     }
 }

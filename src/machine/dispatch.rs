@@ -28,8 +28,22 @@ impl Step<'_> {
         let calls = batch.blocks(&|_| true);
         self.emit(AgentEvent::ToolCallsProposed { calls });
         self.answer_filtered(&mut batch);
+        self.open_batch(batch);
+    }
+
+    /// Calls about which nobody is asked get their results. Then the policies see the others.
+    pub(super) fn open_batch(&mut self, mut batch: Box<Batch>) {
         self.answer_faults(&mut batch);
         self.answer_output_calls(&mut batch);
+        if self.rules.pre_dispatch.is_empty() {
+            return self.clear_batch(batch);
+        }
+        batch.is_unseen = true;
+        self.flush(Phase::Dispatching(batch));
+    }
+
+    pub(super) fn clear_batch(&mut self, mut batch: Box<Batch>) {
+        batch.is_unseen = false;
         match self.clear_by_policies(&mut batch) {
             Err(reason) => self.stop_batch(&mut batch, &reason),
             Ok(()) => self.open_table(&mut batch),
@@ -167,7 +181,7 @@ impl Step<'_> {
     }
 
     /// A batch waits for its poll to know how it ends, but not once that is known.
-    fn is_over(&self, batch: &Batch) -> bool {
+    pub(super) fn is_over(&self, batch: &Batch) -> bool {
         let is_ending_known = !matches!(batch.ending, Ending::Normal) || !self.is_polled(batch);
         let has_all_results = batch.committed == batch.calls.len();
         has_all_results && batch.running == 0 && batch.has_called_hooks() && is_ending_known

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use crate::host::ports::HookCall;
 use crate::words::error::{ErrorInfo, ErrorKind};
-use crate::words::event::{AgentEvent, DecisionSource, RunStopReason, TurnEndReason};
+use crate::words::event::{AgentEvent, DecisionSource, RunStopReason};
 use crate::words::message::{AgentMessage, ContentBlock, MessageStopReason, Usage};
 
+use super::batch::Ending;
 use super::output::Effect;
 use super::phase::{AfterPoll, AttemptStage, Inference, Phase};
 use super::step::Step;
@@ -23,11 +24,7 @@ impl Step<'_> {
     }
 
     pub(super) fn close(&mut self, stop_reason: RunStopReason, error: Option<ErrorInfo>) {
-        let timer = self.state.timing.limit.take();
-        self.cancel_some(timer);
-        for (poll, _) in std::mem::take(&mut self.state.queues.polls).iter() {
-            self.cancel(*poll);
-        }
+        self.cancel_aside();
         self.state.phase = Phase::Ended { reason: stop_reason, error: error.clone() };
         let event = AgentEvent::AgentEnd {
             messages: self.state.appended.messages.clone(),
@@ -39,6 +36,15 @@ impl Step<'_> {
             at: self.now,
         };
         self.emit(event);
+    }
+
+    /// Cancels the effects that no phase waits for: the time limit of the run, and polls.
+    pub(super) fn cancel_aside(&mut self) {
+        let timer = self.state.timing.limit.take();
+        self.cancel_some(timer);
+        for (poll, _) in std::mem::take(&mut self.state.queues.polls).iter() {
+            self.cancel(*poll);
+        }
     }
 
     pub(super) fn abort(&mut self, reason: &Rc<str>) {
@@ -66,6 +72,15 @@ impl Step<'_> {
             }
             Phase::Inferring(inference) => self.interrupt_inference(*inference, error),
             Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
+            Phase::Flushing { then } => match *then {
+                // The turn has ended already. Nobody waits until the listeners have received that, nor for error hooks.
+                Phase::Dispatching(batch) if matches!(batch.ending, Ending::Stopped(_)) => {
+                    self.finish_batch(*batch);
+                    self.interrupt_run(error);
+                }
+                Phase::Dispatching(batch) => self.interrupt_batch(batch, error),
+                _ => self.stop_message(error),
+            },
             Phase::Polling { effect, then, .. }
                 if then == AfterPoll::Turn || !self.state.queues.pending.is_empty() =>
             {
@@ -151,13 +166,7 @@ impl Step<'_> {
         self.emit(AgentEvent::MessageEnd { message: message.clone(), at: self.now });
         let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(message.clone()));
-        let results = self.answer_cut_calls(&message);
-        let (_, message) = self.post_turn(&message, place, &results);
-        let aborted = stop_reason == MessageStopReason::Aborted;
-        let reason = if aborted { TurnEndReason::Aborted } else { TurnEndReason::Error };
-        self.end_turn(Some(message), results, reason);
-        let reason = if aborted { RunStopReason::Aborted } else { RunStopReason::Error };
-        self.end_run(reason, Some(error));
+        self.end_cut(message, place, error);
     }
 }
 

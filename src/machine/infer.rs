@@ -232,7 +232,7 @@ impl Step<'_> {
             self.state.tally.pauses = 0;
             self.begin_batch(answer);
         } else {
-            self.finish_text_turn(&answer.message, answer.place);
+            self.end_text(answer);
         }
     }
 

@@ -33,6 +33,8 @@ pub enum Input {
     Abort(Rc<str>),
     /// No effect is running, and nothing more will be posted.
     Deserted,
+    /// Every listener has received the events before [`Output::Flush`](super::Output::Flush).
+    Flushed,
 }
 
 /// A reply from an effect.

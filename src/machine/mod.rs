@@ -8,7 +8,7 @@
 //!
 //! # The phases
 //!
-//! A run is always in one of nine phases. Each waits for its own effects, and ends in one of few others:
+//! A run is always in one of eleven phases. Each waits for its own effects, and ends in one of few others:
 //!
 //! | phase | what happens | waits for the reply of | then | file |
 //! |---|---|---|---|---|
@@ -18,6 +18,8 @@
 //! | `Compacting` | the compaction engine makes room | `Compact` | `Preparing`, or `Inferring` if it was only an estimate; the end | `prepare` |
 //! | `Inferring` | hooks, the model's stream, hooks; perhaps several attempts | `Hook`, `Infer` (many), `Sleep` | `Dispatching` if there are calls; `Polling` if not; `Preparing` if the model refuses the length; the end | `request`, `infer`, `retry` |
 //! | `Dispatching` | the calls of the answer: asked about, run, settled | `Approve`, `Hook`, `Execute` (many), `Sleep`; commands | `Polling`; the end | `dispatch`, `approve`, `plan`, `execute`, `settle` |
+//! | `Flushing` | policies decide next: the listeners receive every event before | `Flushed`, which is an input | `Inferring`; `Dispatching`; `Polling`; the end | `policies` |
+//! | `Questioned` | a budget has no room, and a person is asked | `Resolve`, which is a command | `Preparing`; the end | `budget` |
 //! | `Polling` | between turns: has anything arrived? | `Poll` | `Preparing`; again `Polling` for the follow-ups; the end | `poll` |
 //! | `Closing` | an error ends the run: the error hooks hear of it | `Hook` | `Ended` | `end` |
 //! | `Ended` | nothing any more | | | `end` |
@@ -45,6 +47,7 @@
 //! | [`Input::Steer`] | kept until the turn is over; in `Dispatching` it may stop the calls, in `Polling` it is what is waited for |
 //! | [`Input::Command`] | a decision goes to the table of approvals, a message to its queue |
 //! | [`Input::Abort`] | ends any phase at once, with everything closed that is open. Before the run begins it is kept until then |
+//! | [`Input::Flushed`] | policies decide about the turn or the batch; later it changes nothing |
 //! | [`Input::Deserted`] | ends a run that waits for a person, because nobody is left to decide |
 //!
 //! The time limit of the run and polls beside the tools are not tied to a phase; `step` looks at them first.
@@ -65,7 +68,8 @@
 //!
 //! The driver processes the list in order. Before it starts an effect, it emits all events that come before
 //! it and delivers the mail that has arrived in the meantime. If that cancels the effect, the effect never
-//! starts.
+//! starts. Where the list says [`Output::Flush`], it answers with [`Input::Flushed`] as soon as it has emitted all events
+//! before, and delivered the mail that has arrived in the meantime.
 //!
 //! ```
 //! use std::rc::Rc;

@@ -41,6 +41,9 @@ pub enum Output {
     },
     /// What became of a letter.
     Receipt(u64, Receipt),
+    /// Policies decide next. As soon as the listeners have received every event before this, and what they posted has
+    /// entered, [`Input::Flushed`](super::Input::Flushed) follows.
+    Flush,
 }
 
 /// What the driver does for the machine.

@@ -33,6 +33,9 @@ pub(crate) enum Phase {
     Inferring(Box<Inference>),
     /// Tools are approved and run.
     Dispatching(Box<Batch>),
+    /// Policies decide about a turn that begins, or about a batch, as soon as the listeners have received every event
+    /// before.
+    Flushing { then: Box<Phase> },
     /// Between turns: the queues are polled.
     Polling { effect: EffectId, queue: Queue, then: AfterPoll },
     /// The error hooks are called.
@@ -51,6 +54,7 @@ impl Phase {
             Phase::Compacting { .. } => "compacting",
             Phase::Inferring(_) => "inferring",
             Phase::Dispatching(_) => "dispatching",
+            Phase::Flushing { .. } => "flushing",
             Phase::Polling { .. } => "polling",
             Phase::Closing { .. } => "closing",
             Phase::Questioned(_) => "questioned",
@@ -167,7 +171,7 @@ impl LoopState {
         let of_some =
             |effect: Option<EffectId>, is_kind: bool| effect.is_none_or(|effect| of(effect, is_kind));
         let in_phase = match &self.phase {
-            Phase::Idle | Phase::Questioned(_) | Phase::Ended { .. } => true,
+            Phase::Idle | Phase::Questioned(_) | Phase::Flushing { .. } | Phase::Ended { .. } => true,
             Phase::Choosing { effect, .. } => of(*effect, matches!(reply, Reply::Chosen(_))),
             Phase::Preparing { effect, .. } => of(*effect, matches!(reply, Reply::Prepared(_))),
             Phase::Compacting { effect } => of(*effect, matches!(reply, Reply::Compacted(_))),

@@ -7,6 +7,8 @@ use crate::rules::policy::{PolicyContext, PostTurn, Verdict};
 use crate::words::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, ToolCallBlock, ToolResultMessage};
 
+use super::output::Output;
+use super::phase::Phase;
 use super::step::Step;
 
 /// Asks the next policy of a slot.
@@ -31,6 +33,33 @@ impl Step<'_> {
         if !self.has_room() {
             return;
         }
+        let has_emitted = self.out.iter().any(|output| matches!(output, Output::Event(_)));
+        if has_emitted && !self.rules.pre_turn.is_empty() {
+            return self.flush(Phase::Preparing { effect: 0, overflow: false });
+        }
+        self.decide_turn();
+    }
+
+    /// Policies decide about a phase when the listeners have received all events before: a listener may post what they
+    /// look at.
+    pub(super) fn flush(&mut self, then: Phase) {
+        self.out.push(Output::Flush);
+        self.state.phase = Phase::Flushing { then: Box::new(then) };
+    }
+
+    pub(super) fn flushed(&mut self) {
+        match std::mem::take(&mut self.state.phase) {
+            Phase::Flushing { then } => match *then {
+                Phase::Dispatching(batch) if batch.is_unseen => self.clear_batch(batch),
+                Phase::Dispatching(batch) => self.finish_batch(*batch),
+                _ => self.decide_turn(),
+            },
+            // It was interrupted meanwhile.
+            phase => self.state.phase = phase,
+        }
+    }
+
+    fn decide_turn(&mut self) {
         let mut policies = self.rules.pre_turn.iter();
         let decided = self.decide(policies.len(), &mut |context| Some(policies.next()?.evaluate(context)));
         self.state.turn.fresh_from = None;

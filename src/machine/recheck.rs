@@ -9,7 +9,7 @@ use crate::rules::approval::{
 use crate::rules::stream::CallFault;
 use crate::words::message::ToolResultCause;
 
-use super::batch::{Batch, BatchCall, CallStatus, Ending};
+use super::batch::{Batch, BatchCall, CallStatus, Ending, new_batch};
 use super::children::last_words;
 use super::input::Queue;
 use super::output::Effect;
@@ -33,6 +33,12 @@ enum Recheck {
 
 impl Step<'_> {
     pub(super) fn resume_batch(&mut self, mut batch: Box<Batch>) {
+        if self.is_over(&batch) {
+            return self.end_batch(*batch);
+        }
+        if batch.is_unseen {
+            return self.reopen(batch);
+        }
         self.answer_filtered(&mut batch);
         self.interrupt_unrepeatable(&mut batch);
         let shown: Vec<RawJson> = batch.calls.iter().map(|call| call.arguments.clone()).collect();
@@ -47,6 +53,21 @@ impl Step<'_> {
         }
         self.call_after_hooks(&mut batch);
         self.advance(batch);
+    }
+
+    /// Nothing was decided about the calls, whatever the checkpoint says.
+    fn reopen(&mut self, batch: Box<Batch>) {
+        let mut fresh = new_batch(batch.answer);
+        for (call, known) in fresh.calls.iter_mut().zip(batch.calls) {
+            if known.status.is_done() {
+                *call = known;
+            }
+        }
+        fresh.committed = batch.committed;
+        fresh.hooks_called = batch.committed;
+        fresh.is_answer = batch.is_answer;
+        self.answer_filtered(&mut fresh);
+        self.open_batch(Box::new(fresh));
     }
 
     /// A call that was running gets its result, unless its tool may run twice and its batch is not about to end. Then it is

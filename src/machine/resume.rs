@@ -78,6 +78,7 @@ impl Step<'_> {
             Phase::Ended { reason, error } => self.close(reason, error),
             Phase::Preparing { overflow, .. } => self.prepare(overflow),
             questioned @ Phase::Questioned(_) => self.state.phase = questioned,
+            Phase::Flushing { then } => self.enter(*then),
             Phase::Compacting { .. } => self.compact(),
             Phase::Inferring(inference) => self.resume_inference(*inference),
             Phase::Dispatching(batch) => self.resume_batch(batch),

@@ -17,7 +17,7 @@ use super::batch::{Batch, BatchCall, CallStatus, Ending, new_batch, with_argumen
 use super::end::stop_reason_of;
 use super::input::Queue;
 use super::output::{Effect, EffectId};
-use super::phase::{AfterPoll, StoredAnswer};
+use super::phase::{AfterPoll, Phase, StoredAnswer};
 use super::step::Step;
 use super::structured::Miss;
 use super::texts::default_text;
@@ -161,6 +161,34 @@ impl Step<'_> {
 
     pub(super) fn end_batch(&mut self, mut batch: Batch) {
         self.state.approvals.close();
+        // Those that are cancelled have something to tell still.
+        let known = |call: &mut BatchCall| Some((call.block.call_id.clone(), call.child.take()?));
+        if !batch.calls.is_empty() {
+            self.state.ended_children = batch.calls.iter_mut().filter_map(known).collect();
+        }
+        if self.rules.post_turn.is_empty() {
+            return self.finish_batch(batch);
+        }
+        if let Ending::Stopped(_) = batch.ending {
+            // Nothing starts after an abort, though the run ends only when the policies have seen this turn.
+            self.cancel_aside();
+        }
+        self.flush(Phase::Dispatching(Box::new(batch)));
+    }
+
+    /// The answer has no calls. While the listeners receive it, it is a batch without any.
+    pub(super) fn end_text(&mut self, answer: StoredAnswer) {
+        if self.rules.post_turn.is_empty() {
+            self.finish_text_turn(&answer.message, answer.place);
+        } else {
+            self.flush(Phase::Dispatching(Box::new(new_batch(answer))));
+        }
+    }
+
+    pub(super) fn finish_batch(&mut self, mut batch: Batch) {
+        if batch.calls.is_empty() && matches!(batch.ending, Ending::Normal) {
+            return self.finish_text_turn(&batch.answer.message, batch.answer.place);
+        }
         if batch.is_answer && self.state.structured.output.is_none() && matches!(batch.ending, Ending::Normal)
         {
             // Its result tells the model what is wrong with it.
@@ -178,9 +206,6 @@ impl Step<'_> {
         if let (Ending::Stopped(error), TurnEndReason::Aborted) = (&batch.ending, reason) {
             batch.answer.message = self.mark_aborted(&batch.answer, error);
         }
-        // Those that are cancelled have something to tell still.
-        let known = |call: &mut BatchCall| Some((call.block.call_id.clone(), call.child.take()?));
-        self.state.ended_children = batch.calls.iter_mut().filter_map(known).collect();
         let results = batch.results();
         let (decided, message) = self.post_turn(&batch.answer.message, batch.answer.place, &results);
         if let Ending::Transfer(transfer) = &batch.ending {
@@ -214,6 +239,9 @@ impl Step<'_> {
 
     /// The message of a stopped batch says that it was stopped, in the history and in `turn_end`.
     fn mark_aborted(&mut self, answer: &StoredAnswer, error: &ErrorInfo) -> Rc<AssistantMessage> {
+        if answer.message.stop_reason == MessageStopReason::Aborted {
+            return answer.message.clone();
+        }
         let mut message = answer.message.as_ref().clone();
         message.stop_reason = MessageStopReason::Aborted;
         message.error = Some(error.clone());
@@ -236,18 +264,9 @@ impl Step<'_> {
         self.interrupt_batch(Box::new(new_batch(answer)), error);
     }
 
-    /// The complete calls of a message that was cut off get results too.
-    pub(super) fn answer_cut_calls(&mut self, message: &Rc<AssistantMessage>) -> Vec<Rc<ToolResultMessage>> {
-        let answer = StoredAnswer {
-            message: message.clone(),
-            place: 0,
-            faults: Vec::new(),
-            own_arguments: Table::new(),
-        };
-        let mut batch = new_batch(answer);
-        for place in 0..batch.calls.len() {
-            self.settle(&mut batch, place, ToolResultCause::Aborted, "");
-        }
-        batch.results()
+    /// Ends the turn of an answer that was cut off. Its complete calls get results too.
+    pub(super) fn end_cut(&mut self, message: Rc<AssistantMessage>, place: usize, error: ErrorInfo) {
+        let answer = StoredAnswer { message, place, faults: Vec::new(), own_arguments: Table::new() };
+        self.interrupt_answer(answer, error);
     }
 }

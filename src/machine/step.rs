@@ -41,6 +41,7 @@ impl Step<'_> {
             Input::Steer(letters) => self.receive_steering(letters),
             Input::Abort(reason) => self.abort(&reason),
             Input::Deserted => self.leave_nobody_waiting(),
+            Input::Flushed => self.flushed(),
         }
     }
 

@@ -73,7 +73,7 @@ export interface Recorder extends AsyncIterable<string> {
  */
 export interface TapeHeader {
   /** The version of the format. */
-  tape: 1;
+  tape: 1 | 2;
   /** The version of turnwheel that wrote it. */
   engine: string;
   /** Milliseconds since 1970. */

@@ -128,6 +128,7 @@ impl Digest {
                 }
                 // Who waits for a receipt is not on the tape.
                 Output::Receipt(..) => words.push_str("receipt"),
+                Output::Flush => words.push_str("flush"),
             }
         }
         self.add(&words);

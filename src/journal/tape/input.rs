@@ -32,6 +32,7 @@ pub(super) fn write_input(state: &LoopState, input: &Input, out: &mut ObjectWrit
         Input::Steer(letters) => drop(out.field("in", "steer").field("letters", letters)),
         Input::Abort(reason) => drop(out.field("in", "abort").field("reason", reason)),
         Input::Deserted => drop(out.field("in", "deserted")),
+        Input::Flushed => drop(out.field("in", "flushed")),
     }
 }
 
@@ -53,6 +54,7 @@ pub(super) fn read_input(state: &LoopState, line: &Value) -> Result<Input, Strin
         "steer" => Input::Steer(read_all(get("letters"), Letter::from_json)?),
         "abort" => Input::Abort(line.text_at("reason").unwrap_or_default().into()),
         "deserted" => Input::Deserted,
+        "flushed" => Input::Flushed,
         other => return Err(["there is no input `", other, "`"].concat()),
     })
 }

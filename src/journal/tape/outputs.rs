@@ -34,7 +34,7 @@ impl Player {
             self.late = self.late.saturating_sub(1);
             match output {
                 Output::Event(event) => return Ok(Some(self.emit(event))),
-                Output::Receipt(..) => {}
+                Output::Receipt(..) | Output::Flush => {}
                 Output::Answer { id, number, answer } => {
                     let name = self.open.get(&id).cloned().unwrap_or_default();
                     return Ok(Some(Seen::Answer { id, name, number, answer }));

@@ -445,6 +445,11 @@ impl Player {
         let is_last = !self.tape.is_complete() && self.at >= self.tape.len();
         let before = is_last.then(|| state.apart());
         state.step(&self.rules, self.now, input, &mut out);
+        // In the first version, policies decided in the same step.
+        while self.tape.is_first_version() && matches!(out.last(), Some(Output::Flush)) {
+            out.pop();
+            state.step(&self.rules, self.now, Input::Flushed, &mut out);
+        }
         for output in &out {
             if let Output::Start { id, effect, .. } = output {
                 let name = self.names.name(state, *id, effect);

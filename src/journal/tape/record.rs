@@ -417,7 +417,7 @@ impl<Run> Seam<Run> for Writing {
                     self.open.borrow_mut().insert(*id, member);
                 }
                 Output::Cancel(id) => drop(self.open.borrow_mut().remove(id)),
-                Output::Event(_) | Output::Answer { .. } | Output::Receipt(..) => {}
+                Output::Event(_) | Output::Answer { .. } | Output::Receipt(..) | Output::Flush => {}
             }
         }
         if state.is_ended() {

@@ -6,7 +6,11 @@ use std::rc::Rc;
 use crate::data::json::Value;
 
 /// The version of the format that this engine writes, and the highest that it reads.
-pub(super) const VERSION: u64 = 1;
+///
+/// | version | what is new |
+/// |---|---|
+/// | 2 | `flushed`: policies decide after the listeners have received the events before |
+pub(super) const VERSION: u64 = 2;
 
 /// A recorded tape. Cloning copies a pointer.
 #[derive(Clone, Debug)]
@@ -73,6 +77,10 @@ impl Tape {
     /// The first line.
     pub fn header(&self) -> &Value {
         &self.0.header
+    }
+
+    pub(super) fn is_first_version(&self) -> bool {
+        self.0.header.number_at("tape") == Some(1)
     }
 
     /// Whether the recording was stopped in order.

@@ -46,6 +46,7 @@ impl Batch {
         let hooks_called = self.hooks_called.saturating_sub(usize::from(self.after_hook.is_some()));
         out.field("told", &long(hooks_called)).field("polled", &polled);
         out.field("injected", &self.injected).field("isAnswer", &self.is_answer);
+        out.optional("unseen", &self.is_unseen.then_some(true));
         if !self.state.is_empty() {
             out.field("state", &self.state);
         }
@@ -96,6 +97,7 @@ impl Batch {
         batch.injected = part.read("injected");
         batch.state = part.get("state").and_then(Value::as_object).cloned().unwrap_or_default();
         batch.is_answer = part.flag("isAnswer");
+        batch.is_unseen = part.flag("unseen");
         batch.ending = Ending::read(&part.part("ending"));
         Some(batch)
     }
@@ -189,8 +191,10 @@ impl Ending {
             Ending::Transfer(transfer) => {
                 out.field("kind", "transfer").field("to", &transfer.to).optional("reason", &transfer.reason);
             }
-            // Only an abort can be waiting here: a failure ends the run at once.
-            Ending::Stopped(error) => drop(out.field("kind", "aborted").field("reason", &error.message)),
+            Ending::Stopped(error) if error.code == ErrorKind::Aborted => {
+                out.field("kind", "aborted").field("reason", &error.message);
+            }
+            Ending::Stopped(error) => drop(out.field("kind", "failed").field("error", error)),
         }
     }
 
@@ -205,6 +209,10 @@ impl Ending {
                 reason: reason.map(str::to_owned),
             }),
             "aborted" => Ending::Stopped(ErrorInfo::new(ErrorKind::Aborted, reason.unwrap_or_default())),
+            "failed" => {
+                let unnamed = || ErrorInfo::new(ErrorKind::Unknown, reason.unwrap_or("the run failed"));
+                Ending::Stopped(part.optional("error").unwrap_or_else(unnamed))
+            }
             kind => {
                 part.unknown("kind", kind);
                 Ending::Normal

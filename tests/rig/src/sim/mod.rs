@@ -256,6 +256,7 @@ impl Sim {
                 Output::Receipt(id, receipt) => self.settle(id, receipt),
                 Output::Answer { id, number, answer } => self.take_answer(id, number, &answer),
                 Output::Cancel(id) => self.cancel(id),
+                Output::Flush => self.flush(),
                 Output::Start { id, effect, announce } => {
                     // The list must not be empty while mail is taken, or the step would walk it itself.
                     self.outputs.push_front(Output::Cancel(0));
@@ -280,6 +281,25 @@ impl Sim {
                     self.start(id, effect);
                 }
             }
+        }
+    }
+
+    /// Everything before has been received; what was posted meanwhile enters first.
+    fn flush(&mut self) {
+        if self.dice_says_sleep() {
+            return self.sleep();
+        }
+        // As before an effect: the step must not walk the list.
+        self.outputs.push_front(Output::Cancel(0));
+        if !self.disturbance.quiet && self.dice.chance(10) && !self.state.is_ended() {
+            self.post_command();
+        }
+        self.outputs.pop_front();
+        if self.outputs.is_empty() {
+            self.step(Input::Flushed);
+        } else {
+            self.outputs.retain(|output| !matches!(output, Output::Flush));
+            self.outputs.push_back(Output::Flush);
         }
     }
 
