@@ -223,6 +223,7 @@ class Program {
     const found = new Uint8Array(codes.length + 1);
     /** At which place each state was last seen. */
     const seen = new Int32Array(this.size).fill(-1);
+    count(this.size / 8);
     /** @type {State[]} */
     let states = [];
     for (let i = 0; i <= codes.length; i++) {
@@ -230,8 +231,8 @@ class Program {
       const code = codes[isAhead ? at : at - 1];
       const open = [start];
       for (const { takes, next } of states) if (code !== undefined && takes?.(code, count)) open.push(/** @type {State} */ (next[0]));
+      let steps = 1 + states.length;
       states = [];
-      let steps = 1;
       for (let state; (state = open.pop()); ) {
         steps++;
         if (seen[state.id] === at) continue;
@@ -244,6 +245,40 @@ class Program {
     }
     return found;
   }
+}
+
+/**
+ * How many states a pattern has, found without making them.
+ * @param {string} pattern
+ */
+export function statesOf(pattern) {
+  /** @type {Set<Part>} */
+  const looks = new Set();
+  let parts = 0;
+  /** The states of a part that is built so many times. @param {Part} part @param {number} times @returns {number} */
+  const sizeOf = (part, times) => {
+    parts += times;
+    switch (part.kind) {
+      case "all":
+      case "any":
+        return part.parts.reduce((sum, one) => sum + sizeOf(one, times), part.kind === "any" ? times : 0);
+      case "repeat": {
+        const isOpen = part.max === Infinity;
+        const more = isOpen ? 1 : part.max - part.min;
+        return times * more + sizeOf(part.part, times * (part.min + more));
+      }
+      case "look":
+        // What it looks for is built once, wherever it stands.
+        if (looks.has(part)) return times;
+        looks.add(part);
+        return times + 1 + sizeOf(part.part, 1);
+      default:
+        return times;
+    }
+  };
+  const states = 1 + sizeOf(new Reader(pattern).either(), 1);
+  if (states > MAX_STATES || parts > MAX_PARTS) throw tooMany();
+  return states;
 }
 
 /**

@@ -66,7 +66,7 @@ for (const [pattern, evil, good] of CATASTROPHES) {
 }
 
 test("the linear engine finds what the host's own finds", async () => {
-  const { compile } = await import("../../../pkg/linear.js");
+  const { compile, statesOf } = await import("../../../pkg/linear.js");
   const below = dice(20261123);
   /** @template T @param {T[]} list @returns {T} */
   const pick = (list) => /** @type {T} */ (list[below(list.length)]);
@@ -92,6 +92,7 @@ test("the linear engine finds what the host's own finds", async () => {
       continue; // Two groups of one name.
     }
     const isMatch = compile(source);
+    assert.ok(statesOf(source) > 0);
     for (let j = 0; j < 4; j++) {
       const text = Array.from({ length: below(7) }, () => pick(["a", "b", "c", "-", "1", " ", "😀", "\n", "\ud83d", "é"])).join("");
       const found = own.exec(text);
@@ -208,6 +209,39 @@ test("a text that is too long for its pattern is an error of the call", async ()
 test("repetitions that come to millions of states are an error, not a full memory", () => {
   // Refused when the tool is made, for the linear engine is there: turnwheel/mcp brings it.
   assert.throws(() => tool({ name: "go", description: "", parameters: OBJECT("^((a?){900}b?){900}$"), execute: () => "" }), /repetitions come to more than 5000 states/);
+});
+
+/** A pattern of 3,002 states, whose text is `a` 1,000 times. @param {number} i */
+const large = (i) => `^(?:a|b){1000}(?:x${i})?$`;
+/** @param {number} count @param {number} [from] */
+const many = (count, from = 0) => ({ type: "object", properties: Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, { type: "string", pattern: large(from + i) }])) });
+
+test("the patterns of a schema have a limit together, which the error names", () => {
+  tool({ name: "go", description: "", parameters: many(15), execute: () => "" });
+  assert.throws(() => tool({ name: "go", description: "", parameters: many(20), execute: () => "" }), /tool `go`.*the patterns of the schema come to \d+ states; the limit is 50000/);
+  const plain = { type: "object", properties: Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`p${i}`, { pattern: `^[ab]{999}[cd]{999}[ef]{999}x{${i}}$` }])) };
+  assert.throws(() => tool({ name: "go", description: "", parameters: plain, execute: () => "" }), /states; the limit is 50000/);
+});
+
+test("a list of tools compiles no pattern; what is used is compiled then, and only the last of it is kept", async () => {
+  const code = `
+    import { Agent, scripted } from ${JSON.stringify(new URL("../../../pkg/entry/node.js", import.meta.url).href)};
+    import { mcpTools } from ${JSON.stringify(new URL("../../../pkg/mcp.js", import.meta.url).href)};
+    const large = ${large};
+    const many = ${many};
+    const tools = Array.from({ length: 300 }, (_, i) => ({ name: "t" + i, inputSchema: many(15, 20 * i) }));
+    const client = { transport: {}, callTool: async () => ({ content: [{ type: "text", text: "called" }] }), getServerVersion: () => ({ name: "s" }), getServerCapabilities: () => ({ tools: {} }), setRequestHandler() {}, removeRequestHandler() {}, listTools: async () => ({ tools }) };
+    const found = await mcpTools(client, { approval: "never", onError(error) { throw error; } });
+    const args = Object.fromEntries(Array.from({ length: 15 }, (_, i) => ["p" + i, "a".repeat(1000)]));
+    const call = (i, more) => ({ toolCalls: [{ callId: "c" + i, toolName: "t" + i, arguments: { ...args, ...more } }] });
+    const { messages } = await new Agent({ model: scripted([...Array.from({ length: 60 }, (_, i) => call(i)), call(7, { p3: "c" }), "done"]), tools: found }).prompt("Go");
+    const results = messages.filter(({ role }) => role === "tool_result").map(({ content }) => content[0].text);
+    console.log(JSON.stringify([found.tools.length, results.filter((text) => text === "called").length, results.at(-1)]));
+    process.exit(0);`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--max-old-space-size=128", "--input-type=module", "--eval", code], { timeout: 60_000, maxBuffer: 2 ** 24 });
+  const [listed, called, refused] = JSON.parse(stdout);
+  assert.deepEqual([listed, called], [300, 60]);
+  assert.match(refused, /p3 .*does not match pattern/);
 });
 
 test("a structured output has them too, also one that is set in the middle of a run", async () => {

@@ -23,6 +23,10 @@ const MAX_CLASS = 2_000;
 const MAX_SETS = 250;
 /** The longest text that is held against a pattern. */
 const MAX_TEXT = 100_000;
+/** How many states the patterns of a schema may have together: a character, class or turn of a repetition is one. */
+const MAX_STATES = 50_000;
+/** How many states are kept of all patterns that were used, those used last. A state takes some hundred bytes. */
+const MAX_KEPT = 100_000;
 /** How deep a schema may be nested; the engine reads no deeper. */
 const MAX_DEPTH = 126;
 
@@ -55,12 +59,35 @@ export function excessOf(pattern) {
   }
 }
 
-/** @param {string} pattern */
-function isPlain(pattern) {
-  if (!PLAIN.test(pattern)) return false;
-  let turns = 0;
+/** How many turns the host's engine writes out for a pattern; `undefined` if it may take more than linear time. @param {string} pattern */
+function turnsOf(pattern) {
+  if (!PLAIN.test(pattern)) return;
+  let turns = 1;
   for (const [, count] of pattern.matchAll(/\{(\d+)\}/g)) turns += Number(count);
-  return turns <= MAX_TURNS;
+  return turns <= MAX_TURNS ? turns : undefined;
+}
+
+/** The patterns that were used last. @type {Map<string, { test: Test, states: number }>} */
+const kept = new Map();
+let states = 0;
+
+/** The test of a pattern, which is compiled when it is first used. @param {string} pattern @param {number} size @param {Parameters<Test>[1]} count */
+function testOf(pattern, size, count) {
+  let one = kept.get(pattern);
+  if (!one) {
+    count(4 * size);
+    const own = turnsOf(pattern) ? new RegExp(pattern, "u") : undefined;
+    one = { test: own ? (text) => own.test(text) : /** @type {Linear} */ (linear).compile(pattern), states: size };
+    states += size;
+  }
+  kept.delete(pattern);
+  kept.set(pattern, one);
+  for (const [name, old] of kept) {
+    if (states <= MAX_KEPT) break;
+    states -= old.states;
+    kept.delete(name);
+  }
+  return one.test;
 }
 
 /** The patterns of one schema. */
@@ -74,6 +101,8 @@ export class Patterns {
     this.sets = 0;
     /** How many characters they have together. */
     this.sum = 0;
+    /** How many states they have together. */
+    this.states = 0;
     this.#collect(schema, 0, true);
     for (const pattern of this.tests.keys()) {
       this.sum += pattern.length;
@@ -112,11 +141,15 @@ export class Patterns {
       if (excess) throw new Error(excess);
       if (this.sum > MAX_SUM) throw new Error(`with it, the patterns of the schema have ${this.sum} characters; the limit is ${MAX_SUM}`);
       if (this.sets > MAX_SETS) throw new Error(`with it, the patterns of the schema name ${this.sets} sets such as \`\\p{L}\`; the limit is ${MAX_SETS}`);
-      const own = new RegExp(pattern, "u");
+      new RegExp(pattern, "u");
       // What a group has found cannot be looked for in linear time.
       if (/\\[1-9k]/.test(pattern.replace(/\\[^1-9k]/gsu, ""))) throw new Error("it refers back to one of its groups, which may take centuries; write out what it repeats, or check it in `execute`");
-      // The host's engine compiles it only now, and may find it too large.
-      const test = isPlain(pattern) ? (own.test(""), (/** @type {string} */ text) => own.test(text)) : linear?.compile(pattern);
+      const size = turnsOf(pattern) ?? linear?.statesOf(pattern);
+      if (!size) return;
+      this.states += size;
+      if (this.states > MAX_STATES) throw new Error(`with it, the patterns of the schema come to ${this.states} states; the limit is ${MAX_STATES}`);
+      /** @type {Test} */
+      const test = (text, count) => testOf(pattern, size, count)(text, count);
       this.tests.set(pattern, test);
       return test;
     } catch (error) {
