@@ -52,6 +52,8 @@ fn a_row_that_shows_nothing_is_found() {
         ("| 1 | a | `tests/seed.rs::turn_end_reasons` |", "is not there"),
         ("| 1 | a | `scenario:text_onl` |", "is not there"),
         ("| 1 | a | `vector:ctx-0` |", "is not there"),
+        ("| 1 | a | `package:ctx-0` |", "is not there"),
+        ("| 1 | a | `package:str-001` |", "is not there"),
         ("| 1 | a | `tests/js/run/loop.test.mjs: no such title` |", "is not there"),
         ("| 1 | a | DESIGN: `which nobody has written` |", "is not there"),
         ("| 1 | a | DESIGN: `Why three crates?` |", "no test"),

@@ -95,8 +95,13 @@ fn is_there(name: &str, files: &mut BTreeMap<String, String>) -> Option<bool> {
         let places = ["oracle", "scenarios"].map(|set| format!("tests/data/{set}/golden/{scenario}.json"));
         return Some(places.iter().any(|place| root().join(place).exists()));
     }
+    if let Some(id) = name.strip_prefix("package:") {
+        let list = file(files, &format!("tests/data/{}/out-of-reach.txt", folder_of(id)));
+        let is_listed = list.split_whitespace().any(|word| word == id);
+        return Some(!is_listed && is_there(&format!("vector:{id}"), files) == Some(true));
+    }
     if let Some(id) = name.strip_prefix("vector:") {
-        let folder = if id.starts_with("own-") { "runs" } else { "vectors" };
+        let folder = folder_of(id);
         let folder = root().join("tests/data").join(folder);
         let sets = fs::read_dir(&folder).into_iter().flatten().flatten();
         let mut sets = sets.filter(|set| set.path().extension().is_some_and(|extension| extension == "json"));
@@ -122,6 +127,11 @@ fn is_there(name: &str, files: &mut BTreeMap<String, String>) -> Option<bool> {
         return Some(["\"", "`"].iter().any(|quote| source.contains(&format!("test({quote}{title}"))));
     }
     None
+}
+
+/// The folder of a vector.
+fn folder_of(id: &str) -> &'static str {
+    if id.starts_with("own-") { "runs" } else { "vectors" }
 }
 
 fn root() -> &'static Path {
