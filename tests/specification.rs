@@ -63,6 +63,34 @@ fn a_row_that_shows_nothing_is_found() {
     }
 }
 
+/// What a crate depends on, of those that are no part of what it is for: a list of its own, as Cargo.toml has it.
+fn foreign_dependencies(manifest: &str) -> Vec<String> {
+    /// Futures and JSON; a validator of schemas and a tracer, for who wants them.
+    const OWN: [&str; 5] = ["futures", "serde", "serde_json", "jsonschema", "tracing"];
+    let (mut found, mut is_inside) = (Vec::new(), false);
+    for line in manifest.lines() {
+        if let Some(section) = line.strip_prefix('[') {
+            is_inside = section.ends_with("dependencies]") && !section.contains("dev-");
+        } else if let Some((name, _)) = line.split_once(" = ").filter(|_| is_inside && !line.starts_with('#'))
+        {
+            found.extend(Some(name.to_owned()).filter(|name| !OWN.contains(&name.as_str())));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_crate_depends_on_no_transport_no_terminal_and_no_store() {
+    assert_eq!(foreign_dependencies(include_str!("../Cargo.toml")), Vec::<String>::new());
+}
+
+#[test]
+fn a_dependency_on_a_transport_would_be_found() {
+    let manifest = "[dependencies]\nfutures = \"0.3\"\n# reqwest = \"1\"\nhyper = { version = \"1\" }\n\n\
+        [target.'cfg(unix)'.dependencies]\nsled = \"1\"\n\n[dev-dependencies]\ntokio = \"1\"\n";
+    assert_eq!(foreign_dependencies(manifest), ["hyper", "sled"]);
+}
+
 /// Notes, in order.
 type Notes = Rc<RefCell<Vec<String>>>;
 
