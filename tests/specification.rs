@@ -52,6 +52,8 @@ fn a_row_that_shows_nothing_is_found() {
         ("| 1 | a | `tests/seed.rs::turn_end_reasons` |", "is not there"),
         ("| 1 | a | `scenario:text_onl` |", "is not there"),
         ("| 1 | a | `vector:ctx-0` |", "is not there"),
+        ("| 1 | a | `package:ctx-0` |", "is not there"),
+        ("| 1 | a | `package:str-001` |", "is not there"),
         ("| 1 | a | `tests/js/run/loop.test.mjs: no such title` |", "is not there"),
         ("| 1 | a | DESIGN: `which nobody has written` |", "is not there"),
         ("| 1 | a | DESIGN: `Why three crates?` |", "no test"),
@@ -59,6 +61,34 @@ fn a_row_that_shows_nothing_is_found() {
     ] {
         assert!(faults(row).iter().any(|found| found.contains(fault)), "{row}: {:?}", faults(row));
     }
+}
+
+/// What a crate depends on, of those that are no part of what it is for: a list of its own, as Cargo.toml has it.
+fn foreign_dependencies(manifest: &str) -> Vec<String> {
+    /// Futures and JSON; a validator of schemas and a tracer, for who wants them.
+    const OWN: [&str; 5] = ["futures", "serde", "serde_json", "jsonschema", "tracing"];
+    let (mut found, mut is_inside) = (Vec::new(), false);
+    for line in manifest.lines() {
+        if let Some(section) = line.strip_prefix('[') {
+            is_inside = section.ends_with("dependencies]") && !section.contains("dev-");
+        } else if let Some((name, _)) = line.split_once(" = ").filter(|_| is_inside && !line.starts_with('#'))
+        {
+            found.extend(Some(name.to_owned()).filter(|name| !OWN.contains(&name.as_str())));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_crate_depends_on_no_transport_no_terminal_and_no_store() {
+    assert_eq!(foreign_dependencies(include_str!("../Cargo.toml")), Vec::<String>::new());
+}
+
+#[test]
+fn a_dependency_on_a_transport_would_be_found() {
+    let manifest = "[dependencies]\nfutures = \"0.3\"\n# reqwest = \"1\"\nhyper = { version = \"1\" }\n\n\
+        [target.'cfg(unix)'.dependencies]\nsled = \"1\"\n\n[dev-dependencies]\ntokio = \"1\"\n";
+    assert_eq!(foreign_dependencies(manifest), ["hyper", "sled"]);
 }
 
 /// Notes, in order.

@@ -42,11 +42,21 @@ fn events_must_be_emitted_in_lifecycle_order() {
 #[test]
 fn tool_calls_must_execute_concurrently() {
     let clock = Clock::default();
-    let tools = vec![slow("s", &clock, 100)];
-    let given = vec![calls(&[("a", "s", "{}"), ("b", "s", "{}"), ("c", "s", "{}")])];
-    let mut stage = Stage::new(clock.clone(), config(&clock, answers(given), tools));
+    let tools = [("slow", 300), ("quick", 100), ("middle", 200)].map(|(name, ms)| slow(name, &clock, ms));
+    let given = vec![calls(&[("a", "slow", "{}"), ("b", "quick", "{}"), ("c", "middle", "{}")])];
+    let mut stage = Stage::new(clock.clone(), config(&clock, answers(given), tools.to_vec()));
     stage.prompt("go").finish().check();
-    assert_eq!(clock.elapsed(), 100);
+    assert_eq!(clock.elapsed(), 300);
+    // All have begun before the first one ends, each ends in its time, and the results stand in the order of the calls.
+    let of_calls = |event: &AgentEvent| match event {
+        AgentEvent::ToolExecutionStart { call_id, .. } => Some(format!("{call_id} begins")),
+        AgentEvent::ToolExecutionEnd { result, .. } => Some(format!("{} ends", result.call_id)),
+        _ => None,
+    };
+    let order: Vec<String> = stage.events.iter().filter_map(of_calls).collect();
+    assert_eq!(order, ["a begins", "b begins", "c begins", "b ends", "c ends", "a ends"]);
+    let results = ["a: slow is done", "b: quick is done", "c: middle is done"];
+    assert_eq!(stage.history().get(2..5).unwrap(), results);
 }
 
 #[test]

@@ -100,8 +100,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "vectors",
-        usage: "vectors DIR",
-        about: "plays golden vectors of a directory on the rules and compares",
+        usage: "vectors DIR [--engine native|wasm]",
+        about: "plays golden vectors of a directory on the rules, or on the package, and compares",
         run: players::vectors,
     },
     Command {

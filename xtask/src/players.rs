@@ -34,6 +34,10 @@ const WIRE_ENGINES: [Engine; 3] = [
     Engine { name: "ai-sdk", prepare: package },
 ];
 
+/// The engines for golden vectors.
+const RULE_ENGINES: [Engine; 2] =
+    [Engine { name: "native", prepare: nothing }, Engine { name: "wasm", prepare: package }];
+
 const QUEUES: [&str; 2] = ["inbox", "provider"];
 
 fn nothing() -> Result<()> {
@@ -69,10 +73,12 @@ pub fn fixtures(args: &[String]) -> Result<ExitCode> {
     harness("dev", "fixtures", &args, &[dir])
 }
 
-/// Runs `cargo xtask vectors DIR`.
+/// Runs `cargo xtask vectors DIR [--engine NAME]`.
 pub fn vectors(args: &[String]) -> Result<ExitCode> {
-    let args = Args::parse(args, &[], &[])?;
+    let args = Args::parse(args, &[], &["--engine"])?;
     let dir = directory(&args.positional)?;
+    one_of("engine", args.value("--engine"), &RULE_ENGINES.map(|engine| engine.name))?;
+    prepare(&RULE_ENGINES, args.value("--engine"))?;
     harness("dev", "vectors", &args, &[dir])
 }
 
@@ -197,6 +203,7 @@ mod tests {
         assert_eq!(refused(fuzz, &["sse", "--seconds", "x"]), "`--seconds` wants a whole number");
         assert_eq!(refused(vectors, &[]), "one directory is wanted");
         assert_eq!(refused(vectors, &["nowhere"]), "`nowhere` is no directory");
+        assert_eq!(refused(vectors, &[folder, "--engine=web"]), "no engine `web`; there is native, wasm");
         assert_eq!(
             refused(fixtures, &[folder, "--engine", "wsam"]),
             "no engine `wsam`; did you mean `wasm`?"

@@ -12,7 +12,7 @@ use rig::ports::Route;
 
 const USAGE: &str = "\
 harness fixtures [--engine=NAME] DIR
-harness vectors DIR
+harness vectors [--engine=native|wasm] DIR
 harness conformance [--engine=NAME] [--queues=inbox|provider] [--judge=GOLDEN_DIR] [--ag-ui | --replay] SCENARIO_DIR TRACE_DIR
 harness conformance --random=N [--engine=NAME] [--ag-ui | --replay | --journal] DIR
 harness replay [--engine=NAME] TAPE_DIR TRACE_DIR
@@ -39,8 +39,13 @@ fn run(given: &[String]) -> Result<bool> {
     match words.as_slice() {
         ["fixtures", dir] => options.engine()?.fixtures(Path::new(dir)),
         ["vectors", dir] => {
-            let report = vectors::run(Path::new(dir)).map_err(anyhow::Error::msg)?;
-            Ok(report.failed == 0)
+            let play = match options.value("--engine") {
+                None | Some("native") => vectors::run,
+                Some("wasm") => vectors::run_package,
+                Some(other) => bail!("no engine `{other}` plays vectors"),
+            };
+            let report = play(Path::new(dir)).map_err(anyhow::Error::msg)?;
+            Ok(report.failed == 0 && report.passed > 0)
         }
         ["conformance", dir] => {
             let number = options.number("--random")?.context(USAGE)?;

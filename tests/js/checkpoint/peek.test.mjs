@@ -64,3 +64,9 @@ test("a listener of the end may begin the next run while the agent is reset: it 
   assert.equal((await second).stopReason, "aborted");
   assert.equal(agent.isRunning, false);
 });
+
+test("a picture in a detail that the format does not know is refused, as by the crate", async () => {
+  const withDetail = (/** @type {any} */ detail) => ({ version: /** @type {1} */ (1), format: "stakai_message_v1", run_id: null, messages: [{ role: "user", content: [{ type: "image", url: "u", detail }] }], metadata: {} });
+  for (const detail of ["low", "high", "auto", null]) assert.equal(peek(withDetail(detail)).messages.length, 1);
+  assert.throws(() => peek(withDetail("huge")), /message 0: `detail` of an image must be `low`, `high` or `auto`/);
+});

@@ -255,7 +255,8 @@ test("a checkpoint of another engine is a history to go on from; what it says be
   const theirs = {
     version: 1, format: "stakai_message_v1", run_id: null, extra: [1],
     messages: [
-      { role: "system", content: "Be brief." }, { role: "user", content: "Hi", name: "ann" },
+      { role: "system", content: "Be brief." }, { role: "user", content: [{ type: "text", text: "Hello" }] }, { role: "assistant", content: "Hello." },
+      { role: "user", content: "Hi", name: "ann" },
       { role: "assistant", content: [{ type: "tool_call", id: "t1", name: "look", arguments: { at: "x" }, note: true }] },
       { role: "tool", content: [{ type: "tool_result", tool_call_id: "t1", content: { seen: 1 } }] },
     ],
@@ -264,18 +265,18 @@ test("a checkpoint of another engine is a history to go on from; what it says be
   const own = world();
   const agent = await Agent.restore(/** @type {any} */ (theirs), options(own));
   approve(agent, own);
-  assert.deepEqual(agent.messages.map(({ role }) => role), ["custom", "user", "assistant", "tool_result"]);
+  assert.deepEqual(agent.messages.map(({ role }) => role), ["custom", "user", "assistant", "user", "assistant", "tool_result"]);
   const { metadata, ...again } = agent.checkpoint();
   const { metadata: _, ...known } = theirs;
   // Their format does not say which tool it was.
-  assert.deepEqual(/** @type {any} */ (again.messages[3]).provider_options, { turnwheel: { toolName: "look" } });
-  delete (/** @type {any} */ (again.messages[3]).provider_options);
+  assert.deepEqual(/** @type {any} */ (again.messages[5]).provider_options, { turnwheel: { toolName: "look" } });
+  delete (/** @type {any} */ (again.messages[5]).provider_options);
   assert.deepEqual(again, known);
   assert.equal(metadata.trimmed, 3);
   const { stopReason } = await agent.continue();
   assert.equal(stopReason, "completed");
   const legacy = await Agent.restore(JSON.stringify(theirs.messages), options(world()));
-  assert.equal(legacy.messages.length, 4);
+  assert.equal(legacy.messages.length, 6);
 });
 
 test("the size of a checkpoint grows as its history does", async () => {

@@ -239,3 +239,20 @@ test("calls of two turns with one id are told apart", async () => {
   const outcome = await readRun(new Agent({ model: scripted([call("go"), call("go"), "done"]), tools: [testTool("go", () => "gone")] }).prompt("Go"));
   assert.deepEqual(outcome.all("tool_execution_end").map((event) => event.callId), ["c1", "c1#2"]);
 });
+
+test("blocks that are open at the same time come out in the order of their numbers, each whole", async () => {
+  const piece = (/** @type {number} */ contentIndex, /** @type {string} */ delta) => ({ type: /** @type {"text_delta"} */ ("text_delta"), contentIndex, delta });
+  const model = custom("interleaved", async function* () {
+    yield { type: "thinking_start", contentIndex: 0 };
+    yield { type: "text_start", contentIndex: 1 };
+    yield { type: "tool_call_start", contentIndex: 2, callId: "a", toolName: "go" };
+    yield* [piece(1, "o"), { type: "thinking_delta", contentIndex: 0, delta: "h" }, { type: "tool_call_delta", contentIndex: 2, delta: '{"x"' }];
+    yield* [{ type: "tool_call_delta", contentIndex: 2, delta: ":1}" }, { type: "thinking_delta", contentIndex: 0, delta: "m" }, piece(1, "ne")];
+    for (const type of /** @type {const} */ (["tool_call_end", "text_end", "thinking_end"])) yield { type, contentIndex: ["thinking_end", "text_end", "tool_call_end"].indexOf(type) };
+    yield { type: "done", stopReason: "tool_use" };
+  });
+  const { all } = await readRun(new Agent({ model, tools: [testTool("go", () => "gone")], maxTurns: 1 }).prompt("Go"));
+  assert.deepEqual(all("message_end")[0].message.content, [
+    { type: "thinking", thinking: "hm" }, { type: "text", text: "one" }, { type: "tool_call", callId: "a", toolName: "go", arguments: { x: 1 } },
+  ]);
+});

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { Agent, anthropic, clock, gemini, misused, openai, openaiCompatible, openaiResponses, readRun } from "../kit.mjs";
+import { Agent, anthropic, clock, gemini, misused, openai, openaiCompatible, openaiResponses, readRun, textOf } from "../kit.mjs";
 import worker, { proxy } from "../../../www/examples/proxy/worker.js";
 
 const KEY = "sk-this-must-never-be-seen-0123456789";
@@ -260,4 +260,24 @@ test("the proxy refuses other pages, other paths and other methods", async () =>
   const preflight = await ask("/openai/responses", { method: "OPTIONS" });
   assert.deepEqual([preflight.status, preflight.headers.get("access-control-allow-origin")], [204, ORIGIN]);
   assert.equal((await worker.fetch(new Request("https://proxy.example/"), ENV)).status, 403);
+});
+
+test("a piece of an answer is heard before the rest of it has come, and an abort lets go of the body", async () => {
+  /** @type {ReadableStreamDefaultController<Uint8Array>} */
+  let server = /** @type {any} */ (undefined);
+  let isLetGo = false;
+  const body = new ReadableStream({ start: (controller) => void (server = controller), cancel: () => void (isLetGo = true) });
+  const send = (/** @type {string} */ content) => server.enqueue(new TextEncoder().encode(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`));
+  const fetch = async () => new Response(body, { headers: { "content-type": "text/event-stream" } });
+  const run = new Agent({ model: openaiCompatible("m", { baseUrl: "https://models.example/v1", apiKey: "k", fetch }) }).prompt("Go");
+  const pieces = run.textStream[Symbol.asyncIterator]();
+  for (const piece of ["one ", "two ", "three"]) {
+    send(piece);
+    assert.equal((await pieces.next()).value, piece);
+  }
+  run.abort();
+  const { stopReason, messages } = await run;
+  assert.deepEqual([stopReason, textOf(messages.at(-1))], ["aborted", "one two three"]);
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.equal(isLetGo, true);
 });

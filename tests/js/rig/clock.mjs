@@ -45,15 +45,17 @@ export class Clock {
 
   /**
    * Takes some work to its end: whenever everything waits, time advances to the next alarm.
-   * @param {PromiseLike<any>} work @returns {Promise<boolean>} `false` when nobody is left to wait for
+   * @param {PromiseLike<any>} work @param {() => boolean} [act] what goes before that; returns whether it did something
+   * @returns {Promise<boolean>} `false` when nobody is left to wait for
    */
-  async watch(work) {
+  async watch(work, act) {
     let over = false;
     const ended = () => void (over = true);
     work.then(ended, ended);
     for (;;) {
       await quiet();
       if (over) return true;
+      if (act?.()) continue;
       const alarm = this.#alarms.shift();
       if (!alarm) return false;
       this.elapsed = Math.max(this.elapsed, alarm.ms);
@@ -63,6 +65,6 @@ export class Clock {
 }
 
 /** Two rounds of the event loop: every promise that could settle has done so. */
-async function quiet() {
+export async function quiet() {
   for (let round = 0; round < 2; round++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -20,7 +20,7 @@ const SHARE: u64 = 64;
 
 /// What must be seen, and in how many of a hundred worlds at least.
 #[rustfmt::skip] // A row per kind, read as a table.
-const REACHED: [(&str, u64); 31] = [
+const REACHED: [(&str, u64); 36] = [
     ("killed", 99), ("killed in an answer", 10), ("killed in a tool", 5), ("killed with a child", 20),
     ("killed with children", 5), ("killed with a question", 4), ("run_resumed", 99), ("outlived a process", 2),
     ("inside", 55), ("two deep", 15), ("at once", 15),
@@ -28,6 +28,7 @@ const REACHED: [(&str, u64); 31] = [
     ("asked for more inside", 3), ("asked by a tool", 8), ("asked by a tool inside", 5), ("answered", 30),
     ("has a budget", 70), ("warned", 10), ("exceeded", 15), ("raised", 2), ("no call left", 3), ("last call", 3),
     ("sent a message", 60), ("steered", 20), ("again", 1), ("retry_attempt", 5), ("all is known", 5),
+    ("asked for a result", 10), ("asked for a result inside", 8), ("rewind refused", 5), ("rewound", 95), ("played on", 30),
     ("all of it", 25),
 ];
 

@@ -56,6 +56,8 @@ fn the_grammar_holds_and_every_call_has_one_result_whatever_happens() {
         "transfer_initiated",
         "cache_action",
         "before_llm_call",
+        "asked_elsewhere",
+        "answered_elsewhere",
     ] {
         let times = seen.get(event).copied().unwrap_or(0);
         assert!(f64::from(times) > at_least(0.005, runs, WORLDS), "{event} is rare: {seen:?}");

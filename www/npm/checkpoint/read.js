@@ -138,6 +138,7 @@ function flawOf(message) {
     if (!needs) return part?.type ? `unknown part \`${part.type}\`` : "a part has no `type`";
     const missing = needs.find((key) => typeof part[key] !== "string") ?? { tool_call: "arguments", tool_result: "content" }[/** @type {string} */ (part.type)];
     if (missing && (part[missing] === undefined || needs.includes(missing))) return `a part has no \`${missing}\``;
+    if (part.type === "image" && !["low", "high", "auto", undefined, null].includes(part.detail)) return "`detail` of an image must be `low`, `high` or `auto`";
   }
 }
 
@@ -154,7 +155,7 @@ function readMessage(message, tools) {
   const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
   const results = role === "assistant" ? [] : parts.filter(({ type }) => type === "tool_result");
   if (role === "system" || (role === "tool" && results.length === 0)) return [{ role: "custom", kind: FOREIGN, data: message, timestamp: 0 }];
-  const keeper = new Keeper(own, { ...rest, ...(Object.keys(options).length > 0 && { provider_options: options }) });
+  const keeper = new Keeper(own, { ...rest, ...(Object.keys(options).length > 0 && { provider_options: options }) }, typeof content === "string");
   const messages = results.map((part) => readResult(part, tools, keeper));
   const remaining = results.length > 0 ? parts.filter(({ type }) => type !== "tool_result") : parts;
   if (results.length === 0 || remaining.length > 0) messages.push(readBlocks(role, remaining, tools, keeper));
@@ -163,8 +164,9 @@ function readMessage(message, tools) {
 
 /** What a message brings along: its own members, and those of other engines, which must be preserved. */
 class Keeper {
-  /** @param {Part} own @param {Part} others */
-  constructor(own, others) {
+  /** @param {Part} own @param {Part} others @param {boolean} isText whether the content was a text: other engines tell it from a list */
+  constructor(own, others, isText) {
+    this.isText = isText;
     /** Both go to the first message that is made of it. */
     this.own = own;
     this.others = others;
@@ -179,6 +181,7 @@ class Keeper {
     const kept = {
       ...(Object.keys(others).length > 0 && { message: others }),
       ...(extra.some((part) => Object.keys(part).length > 0) && { parts: extra }), ...(json && { json }),
+      ...(this.isText !== (message.role === "user") && { isText: this.isText }),
     };
     this.others = {};
     this.own = {};

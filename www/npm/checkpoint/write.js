@@ -56,7 +56,7 @@ function writeMessage(message) {
   const options = { ...provider_options, ...(Object.keys(own).length > 0 && { turnwheel: own }) };
   return {
     role: role === "tool_result" ? "tool" : role === "custom" ? "user" : role,
-    content: role === "custom" ? "" : role === "user" && parts.length === 1 && isPlainText(parts[0]) ? parts[0].text : parts,
+    content: role === "custom" ? "" : (kept.isText ?? role === "user") && parts.length === 1 && isPlainText(parts[0]) ? parts[0].text : parts,
     ...rest, ...(Object.keys(options).length > 0 && { provider_options: options }),
   };
 }

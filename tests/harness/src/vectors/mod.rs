@@ -1,15 +1,17 @@
-//! `cargo xtask vectors DIR`: plays golden vectors on the rules of this crate. The README beside the
-//! vectors describes their format. A case is played by its contents, never by its name.
+//! `cargo xtask vectors DIR`: plays golden vectors on the rules of this crate, or on the npm package. The README beside
+//! the vectors describes their format. A case is played by its contents, never by its name.
 
 mod approval;
 mod checkpoint;
 mod context;
 mod overflow;
+mod package;
 mod peer_message;
 mod retry;
 mod runs;
 mod stream;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use turnwheel::json::{ToJson, Value};
@@ -38,6 +40,7 @@ const PLAYERS: [Player; 8] = [
 ];
 
 /// One case of a set.
+#[derive(Clone, Copy)]
 struct Case<'a> {
     id: &'a str,
     title: &'a str,
@@ -56,14 +59,112 @@ pub struct Report {
     pub passed: usize,
     /// Cases that did not.
     pub failed: usize,
+    /// Cases whose subject cannot be reached with this engine.
+    pub unreachable: usize,
 }
 
-/// Plays all sets in a directory: prints a line per failing case, and the totals of each set.
+/// What came of a case.
+enum Played {
+    /// Output in the shape of `expected`.
+    Output {
+        actual: Value,
+        shows: Shows,
+    },
+    /// Its subject cannot be reached with this engine, for a reason.
+    Unreachable(String),
+    Failed(String),
+}
+
+/// How much of what is expected an engine shows.
+#[derive(Default)]
+struct Shows {
+    /// The members that it does not show.
+    hidden: Vec<String>,
+    /// Whether it shows messages as a wire sends them: a text is a list of that text, and neighbours of one role are one.
+    as_sent: bool,
+}
+
+impl Shows {
+    /// Returns a value as far as it is shown.
+    fn of(&self, value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let is_message = self.as_sent && fields.get("role").is_some();
+                let kept = fields.iter().filter(|(key, _)| !self.hidden.iter().any(|name| name == key));
+                let shown = kept.map(|(key, value)| match value {
+                    Value::String(text) if is_message && key == "content" => (key.to_owned(), as_parts(text)),
+                    value => (key.to_owned(), self.of(value)),
+                });
+                Value::Object(shown.collect())
+            }
+            Value::Array(items) => {
+                let items = items.iter().map(|item| self.of(item)).collect();
+                Value::Array(if self.as_sent { joined(items) } else { items })
+            }
+            value => value.clone(),
+        }
+    }
+}
+
+/// Joins neighbours of one role, if the items are messages.
+fn joined(items: Vec<Value>) -> Vec<Value> {
+    let mut joined: Vec<Value> = Vec::new();
+    for mut item in items {
+        let role = item.get("role").and_then(Value::as_str);
+        let is_next = role.is_some() && role == joined.last().and_then(|last| last.get("role")?.as_str());
+        match joined.last_mut().and_then(|last| last.get_mut("content")) {
+            Some(Value::Array(parts)) if is_next => {
+                if let Value::Array(more) = item.take("content") {
+                    parts.extend(more);
+                }
+            }
+            _ => joined.push(item),
+        }
+    }
+    joined
+}
+
+fn as_parts(text: &str) -> Value {
+    Value::Array(vec![object([("type", "text".into()), ("text", text.into())])])
+}
+
+/// Plays the case at a place of a file.
+type Play<'a> = dyn Fn(&Player, &Path, usize, &Value) -> Played + 'a;
+
+/// Plays all sets in a directory on the rules of the crate: prints a line per failing case, and the totals of each set.
 /// Returns the overall totals.
 ///
 /// # Errors
 /// If the directory or a file in it cannot be read.
 pub fn run(dir: &Path) -> Result<Report, String> {
+    let played = run_with(dir, &|player, _, _, input| match (player.play)(input) {
+        Ok(actual) => Played::Output { actual, shows: Shows::default() },
+        Err(error) => Played::Failed(error),
+    });
+    played.map(|(report, _)| report)
+}
+
+/// The cases of a directory that the package cannot play, by the reason: a line for each set and reason.
+pub const OUT_OF_REACH: &str = "out-of-reach.txt";
+
+/// Plays all sets in a directory on the npm package in pkg/, in Node. What came of a case is judged as by [`run`]. The cases
+/// whose subject cannot be reached from JavaScript are printed by name, with the reason; if the directory has a list of them,
+/// it must be that list.
+///
+/// # Errors
+/// As for [`run`], if Node cannot be started, and if the list is another.
+pub fn run_package(dir: &Path) -> Result<Report, String> {
+    let answers = package::play(dir)?;
+    let (report, unreachable) = run_with(dir, &move |_, file, at, _| answers.at(file, at))?;
+    match std::fs::read_to_string(dir.join(OUT_OF_REACH)) {
+        Ok(list) if list.lines().ne(unreachable.iter().map(String::as_str)) => {
+            Err(format!("{} is not the list of what was out of reach", dir.join(OUT_OF_REACH).display()))
+        }
+        _ => Ok(report),
+    }
+}
+
+fn run_with(dir: &Path, play: &Play<'_>) -> Result<(Report, Vec<String>), String> {
     let mut files = json_files(dir)?;
     files.sort();
     if files.is_empty() {
@@ -72,7 +173,7 @@ pub fn run(dir: &Path) -> Result<Report, String> {
             dir.display()
         ));
     }
-    let mut total = Report::default();
+    let (mut total, mut unreachable) = (Report::default(), Vec::new());
     for file in files {
         let shown = file.display();
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{shown}: {error}"))?;
@@ -83,12 +184,19 @@ pub fn run(dir: &Path) -> Result<Report, String> {
         let cases = cases.ok_or_else(|| format!("{shown} has no `cases`"))?;
         let player = PLAYERS.iter().find(|player| player.set == set);
         let player = player.ok_or_else(|| format!("{shown}: nobody plays the set `{set}`"))?;
-        let report = play_set(player, cases);
-        println!("{set}: {} passed, {} failed", report.passed, report.failed);
+        let (report, lines) = play_set(player, cases, &|at, input| play(player, &file, at, input));
+        lines.iter().for_each(|line| println!("out of reach: {line}"));
+        unreachable.extend(lines);
+        let without = match report.unreachable {
+            0 => String::new(),
+            number => format!(", {number} out of reach"),
+        };
+        println!("{set}: {} passed, {} failed{without}", report.passed, report.failed);
         total.passed += report.passed;
         total.failed += report.failed;
+        total.unreachable += report.unreachable;
     }
-    Ok(total)
+    Ok((total, unreachable))
 }
 
 fn json_files(dir: &Path) -> Result<Vec<std::path::PathBuf>, String> {
@@ -98,8 +206,13 @@ fn json_files(dir: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     Ok(paths?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json")).collect())
 }
 
-fn play_set(player: &Player, cases: &[Value]) -> Report {
+fn play_set(
+    player: &Player,
+    cases: &[Value],
+    play: &dyn Fn(usize, &Value) -> Played,
+) -> (Report, Vec<String>) {
     let mut report = Report::default();
+    let mut unreachable: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (at, case) in cases.iter().enumerate() {
         let case = match Case::read(case) {
             Ok(case) => case,
@@ -109,9 +222,19 @@ fn play_set(player: &Player, cases: &[Value]) -> Report {
                 continue;
             }
         };
-        let (verdict, got) = match (player.play)(case.input) {
-            Ok(actual) => (judge(player, &case, &actual), actual.to_json()),
-            Err(error) => (Err("an answer".to_owned()), error),
+        let (verdict, got) = match play(at, case.input) {
+            Played::Output { actual, shows } => {
+                let (expected, actual) = (shows.of(case.expected), shows.of(&actual));
+                let wanted = case.wanted.map(|wanted| shows.of(wanted));
+                let case = Case { expected: &expected, wanted: wanted.as_ref(), ..case };
+                (judge(player, &case, &actual), actual.to_json())
+            }
+            Played::Unreachable(reason) => {
+                report.unreachable += 1;
+                unreachable.entry(reason).or_default().push(case.id);
+                continue;
+            }
+            Played::Failed(error) => (Err("an answer".to_owned()), error),
         };
         match verdict {
             Ok(()) => report.passed += 1,
@@ -123,7 +246,9 @@ fn play_set(player: &Player, cases: &[Value]) -> Report {
             }
         }
     }
-    report
+    let lines =
+        unreachable.into_iter().map(|(reason, ids)| format!("{}: {reason}: {}", player.set, ids.join(" ")));
+    (report, lines.collect())
 }
 
 /// Applies the rules of the README: `required` as expected; `pinned` as expected or as

@@ -13,11 +13,15 @@
 //!   budgets together. So in the end no more was used than the limit and the error of the estimates: what the calls that
 //!   were in progress when the last one began have used beyond what they were expected to. A last call (`wrap_up`) comes on
 //!   top. Calls of tools and turns are never more than allowed.
+//! - A call of a tool without an implementation has its result from one answer, which is given once, or from what ended it.
+//! - The history is taken back between two runs and not in one; what was cut can be put back, and a run goes on from what
+//!   is left.
 //! - A message that waits for the whole batch cancels nothing; each is read once, by the outermost agent.
 
 mod books;
 mod plan;
 mod ports;
+mod rewind;
 mod watch;
 
 use std::cell::{Cell, RefCell};
@@ -99,6 +103,7 @@ fn play_once(seed: u64, deaths: Deaths, is_traced: bool) -> Played {
         raises: Cell::default(),
         events: Cell::default(),
         has_died: Cell::default(),
+        is_quiet: Cell::default(),
         tools: Cell::default(),
     });
     family.live();
@@ -133,6 +138,8 @@ struct Family {
     /// How many events the outermost agent has had.
     events: Cell<u64>,
     has_died: Cell<bool>,
+    /// Whether nobody sends messages any more.
+    is_quiet: Cell<bool>,
     /// How many tools run.
     tools: Cell<u64>,
 }
@@ -199,6 +206,8 @@ impl Family {
         }
         self.watch.borrow_mut().end_life(&agent, &run);
         self.books.borrow_mut().finish();
+        drop(run);
+        rewind::between_runs(self, &agent);
         None
     }
 
@@ -269,6 +278,9 @@ impl Family {
     }
 
     fn send(&self, agent: &Agent) {
+        if self.is_quiet.get() {
+            return;
+        }
         let number = self.watch.borrow().letters.len();
         let message = AgentMessage::user(format!("letter {number}"));
         let times = [SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate];
@@ -297,6 +309,10 @@ impl Family {
             let agent = self.agent.borrow().clone();
             agent.iter().for_each(|agent| self.send(agent));
         }
+        if self.dice.chance(1) {
+            let agent = self.agent.borrow().clone();
+            agent.iter().for_each(|agent| rewind::refused(self, agent));
+        }
     }
 
     fn ask(self: &Rc<Self>, id: String, kind: QuestionKind) {
@@ -307,13 +323,27 @@ impl Family {
                 return self.answer(&agent, &id, kind);
             }
         }
+        // Some calls are never answered: then somebody loses patience.
+        if kind == QuestionKind::ToolCall && self.dice.chance(4) {
+            return self.clock.at(self.clock.elapsed() + 2_000, {
+                let family = self.clone();
+                move || family.agent.borrow().iter().for_each(|agent| agent.abort("nobody answers"))
+            });
+        }
         self.later(12, move |family, agent| family.answer(agent, &id, kind));
     }
 
     fn answer(&self, agent: &Agent, id: &str, kind: QuestionKind) {
         let is_open = self.watch.borrow().is_open(id);
-        if self.dice.chance(10) && agent.resolve(id, Answer::Raise(Amounts::default())) {
-            self.fault("an answer that fits no question counts");
+        if self.dice.chance(10) {
+            let misfit = match kind {
+                QuestionKind::ToolCall if self.dice.chance(50) => Answer::Accept(json("{}")),
+                QuestionKind::ToolCall => ToolDecision::Accept.into(),
+                _ => Answer::Raise(Amounts::default()),
+            };
+            if agent.resolve(id, misfit) {
+                self.fault("an answer that fits no question counts");
+            }
         }
         let answer = self.answer_of(kind);
         let counts = agent.resolve(id, answer.clone());
@@ -346,6 +376,8 @@ impl Family {
                     Answer::Cancel
                 }
             }
+            QuestionKind::ToolCall if dice.chance(70) => Answer::output("there"),
+            QuestionKind::ToolCall if dice.chance(50) => Answer::error("nowhere"),
             QuestionKind::Tool if dice.chance(75) => ToolDecision::Accept.into(),
             _ => ToolDecision::Reject { reason: None }.into(),
         }

@@ -16,7 +16,7 @@ use turnwheel::price::Price;
 use turnwheel::retry::RetryConfig;
 use turnwheel::stream::{AssistantMessageEvent as E, ModelRequest};
 use turnwheel::tool::{
-    AgentTool, AgentToolResult, ApprovalNeed, Ask, ToolContext, ToolOutcome, ToolSpec, tool,
+    AgentTool, AgentToolResult, ApprovalNeed, Ask, ToolContext, ToolOutcome, ToolSpec, external_tool, tool,
 };
 
 use super::Family;
@@ -83,6 +83,11 @@ impl Family {
         tools.push(self.tool(spec("ask"), true));
         // It may run again after the end of a process.
         tools.push(self.tool(ToolSpec { idempotent: true, ..spec("look") }, false));
+        // Somebody else answers these.
+        tools.push(external_tool(spec("place")));
+        let sign =
+            ToolSpec { requires_approval: ApprovalNeed::Always, timeout_ms: Some(150), ..spec("sign") };
+        tools.push(external_tool(sign));
         if level < 2 {
             let family = self.clone();
             let agent = SubAgent::new("agent", "", move || family.config(level + 1));
@@ -218,7 +223,8 @@ impl Improviser {
         if self.level < 2 && dice.chance(if self.level == 0 { 60 } else { 40 }) {
             return "agent";
         }
-        let names: [&'static str; 6] = ["work", "work", "pay", "ask", "look", "ghost"];
+        let names: [&'static str; 10] =
+            ["work", "work", "work", "pay", "ask", "look", "look", "ghost", "place", "sign"];
         names[dice.below(names.len())]
     }
 }

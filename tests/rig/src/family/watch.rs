@@ -104,11 +104,26 @@ impl Watch {
         (self.born, self.last) = (now, now);
     }
 
+    /// A watch over another run of the same agent.
+    pub(super) fn next_run(&mut self) -> Watch {
+        self.trace(|| "(another run)".to_owned());
+        Watch::new(self.is_traced)
+    }
+
+    /// What both have seen.
+    pub(super) fn and(mut self, second: Watch) -> Watch {
+        let Played { faults, seen, trace, .. } = second.finish();
+        self.faults.extend(faults);
+        self.trace.extend(trace);
+        seen.into_iter().for_each(|(what, times)| *self.seen.entry(what).or_default() += times);
+        self
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    fn count(&mut self, what: &'static str) {
+    pub(super) fn count(&mut self, what: &'static str) {
         *self.seen.entry(what).or_default() += 1;
     }
 
@@ -215,6 +230,8 @@ impl Watch {
         self.count(match (kind, path.is_empty()) {
             (QuestionKind::Tool, true) => "asked about a call",
             (QuestionKind::Budget, true) => "asked for more",
+            (QuestionKind::ToolCall, true) => "asked for a result",
+            (QuestionKind::ToolCall, false) => "asked for a result inside",
             (_, true) => "asked by a tool",
             (QuestionKind::Tool, false) => "asked about a call inside",
             (QuestionKind::Budget, false) => "asked for more inside",

@@ -152,6 +152,10 @@ impl Sim {
         if self.dice.chance(10) {
             ids.push("never".to_owned());
         }
+        // Some answer a second time.
+        if self.dice.aside().chance(30) {
+            ids.extend(self.elsewhere.iter().next_back().cloned());
+        }
         let mut answers = Vec::new();
         for id in ids {
             let answer = self.answer_to(&id);
@@ -165,7 +169,8 @@ impl Sim {
         let kind =
             self.state.questions().iter().find(|question| question.id == id).map(|question| question.kind);
         let aside = self.dice.aside();
-        let kinds = [QuestionKind::Tool, QuestionKind::Budget, QuestionKind::Elicitation];
+        let kinds =
+            [QuestionKind::Tool, QuestionKind::Budget, QuestionKind::Elicitation, QuestionKind::ToolCall];
         let kind = kind.filter(|_| aside.chance(95)).unwrap_or_else(|| *aside.pick(&kinds));
         let more = |most| u64::try_from(aside.below(most)).unwrap_or(0);
         match kind {
@@ -177,6 +182,11 @@ impl Sim {
                 ..Amounts::default()
             }),
             QuestionKind::Elicitation if aside.chance(70) => Answer::Accept(raw("{\"n\":1}")),
+            QuestionKind::ToolCall => match aside.below(6) {
+                0 => Answer::Decision(ToolDecision::Reject { reason: None }),
+                1 => Answer::error("no luck"),
+                _ => Answer::output("there"),
+            },
             QuestionKind::Budget | QuestionKind::Elicitation => {
                 [Answer::Decline, Answer::Cancel, Answer::Decision(ToolDecision::Reject { reason: None })]
                     .get(aside.below(3))
@@ -246,6 +256,11 @@ impl Sim {
             let answer = self.answer_to(&question.id);
             return self.step(Input::Command(AgentCommand::Resolve(vec![(question.id.clone(), answer)])));
         }
+        let calls = questions.iter().find(|question| question.kind == QuestionKind::ToolCall);
+        if let Some(question) = calls.filter(|_| self.dice.aside().chance(60)) {
+            let answer = self.answer_to(&question.id);
+            return self.step(Input::Command(AgentCommand::Resolve(vec![(question.id.clone(), answer)])));
+        }
         let pending = self.state.pending_approvals();
         match pending.get(self.dice.below(pending.len())) {
             Some(call) => {
@@ -259,6 +274,8 @@ impl Sim {
                 }
                 self.step(Input::Command(AgentCommand::ResolveTool { call_id, decision }));
             }
+            // Some other time.
+            None if calls.is_some() => self.now += 10,
             None => {
                 self.faults.push("nothing runs, nobody is waited for, and it is not the end".to_owned());
                 self.abort();

@@ -19,7 +19,7 @@ use turnwheel::machine::{
 };
 use turnwheel::message::{AgentMessage, LlmMessage, MessageStopReason};
 use turnwheel::ports::AgentRunContext;
-use turnwheel::question::Question;
+use turnwheel::question::{Question, QuestionKind};
 use turnwheel::state::SessionState;
 use turnwheel::stream::ModelRequest;
 use turnwheel::tool::ApprovalNeed;
@@ -106,6 +106,7 @@ pub fn play(seed: u64, disturbance: Disturbance) -> Played {
         delivered: Vec::new(),
         begun: BTreeSet::new(),
         orphans: Vec::new(),
+        elsewhere: BTreeSet::new(),
         raised: Amounts::default(),
         cleared: false,
     };
@@ -141,6 +142,8 @@ struct Sim {
     begun: BTreeSet<String>,
     /// Letters whose senders ended with their process.
     orphans: Vec<u64>,
+    /// The questions about calls that are answered elsewhere, open or closed.
+    elsewhere: BTreeSet<String>,
     /// What was allowed beyond the budget.
     raised: Amounts,
     /// Whether the queues were ever cleared.
@@ -184,6 +187,8 @@ struct Script {
     /// The last call that has arguments.
     argued: Option<usize>,
     emitted: usize,
+    /// Whether it is offered a tool without an implementation.
+    knows_elsewhere: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -367,6 +372,16 @@ impl Sim {
                 self.allowed.remove(call_id);
                 self.asked.insert(id.clone(), (call_id.clone(), tool_name.clone(), arguments.clone()));
             }
+            AgentEvent::QuestionAsked { question } if question.kind == QuestionKind::ToolCall => {
+                // Nobody is asked twice, not even by another process.
+                if !self.elsewhere.insert(question.id.clone()) {
+                    self.faults.push(format!("{} is asked twice", question.id));
+                }
+                self.trace.push("asked_elsewhere");
+            }
+            AgentEvent::QuestionResolved { id, accepted: true, .. } if self.elsewhere.contains(id) => {
+                self.trace.push("answered_elsewhere");
+            }
             AgentEvent::ToolApprovalResolved { id, call_id, approved: true, .. } => {
                 self.allowed.insert(call_id.clone(), id.clone());
             }
@@ -408,7 +423,8 @@ impl Sim {
             Effect::Infer { request, .. } => {
                 self.faults.extend(faults_of_request(&request));
                 self.check_budget();
-                Running::Infer(Script::default())
+                let knows_elsewhere = self.rules.tools.iter().any(|spec| spec.is_external);
+                Running::Infer(Script { knows_elsewhere, ..Script::default() })
             }
             Effect::Hook(_) => Running::Hook,
             Effect::Approve(request) => Running::Approve(request.call_id),
@@ -455,6 +471,9 @@ impl Sim {
         let Some(spec) = self.rules.tools.get(tool) else {
             return self.faults.push(format!("there is no tool {tool}"));
         };
+        if spec.is_external {
+            self.faults.push(format!("call {call_id} runs, and is answered elsewhere"));
+        }
         let is_new = self.begun.insert(call_id.to_owned());
         if !is_new && !spec.idempotent {
             self.faults.push(format!("call {call_id} runs twice"));

@@ -4,7 +4,7 @@ use turnwheel::machine::Reply;
 use turnwheel::message::{MessageStopReason, Usage};
 use turnwheel::stream::AssistantMessageEvent as E;
 
-use super::random::error;
+use super::random::{ELSEWHERE, error};
 use super::{Kind, Script, TOOLS};
 use crate::dice::Dice;
 
@@ -45,11 +45,13 @@ impl Script {
         match kind {
             Kind::Text => E::TextStart { index },
             Kind::Thinking => E::ThinkingStart { index },
-            Kind::Call => E::ToolCallStart {
-                index,
-                call_id: (*dice.pick(&["a", "b", "c", "", "a#2", "call_1"])).to_owned(),
-                tool_name: (*dice.pick(&TOOLS)).to_owned(),
-            },
+            Kind::Call => {
+                let call_id = (*dice.pick(&["a", "b", "c", "", "a#2", "call_1"])).to_owned();
+                let tool_name = *dice.pick(&TOOLS);
+                let is_elsewhere = self.knows_elsewhere && tool_name == "t0" && dice.aside().chance(40);
+                let tool_name = if is_elsewhere { ELSEWHERE } else { tool_name };
+                E::ToolCallStart { index, call_id, tool_name: tool_name.to_owned() }
+            }
         }
     }
 

@@ -155,6 +155,20 @@ pub(super) fn history(dice: &Dice) -> Vec<AgentMessage> {
     vec![AgentMessage::user("before"), asked.into(), result.into()]
 }
 
+/// The name of a tool without an implementation.
+pub(super) const ELSEWHERE: &str = "elsewhere";
+
+/// A tool whose calls somebody else answers, in some worlds.
+fn elsewhere(aside: &Dice) -> Option<ToolSpec> {
+    let mut spec = ToolSpec::new(ELSEWHERE, "", raw("{\"type\":\"object\"}"));
+    spec.is_external = true;
+    spec.timeout_ms = aside.chance(30).then_some(50);
+    if aside.chance(20) {
+        spec.requires_approval = ApprovalNeed::Always;
+    }
+    aside.chance(40).then_some(spec)
+}
+
 struct NoModel;
 
 impl StreamFn for NoModel {
@@ -210,8 +224,8 @@ pub(super) fn rules(dice: &Dice) -> Rules {
         }
         spec
     });
-    rules.schemas = tools.iter().map(|spec| spec.schema.clone()).collect();
-    rules.tools = tools.into();
+    rules.tools = tools.into_iter().chain(elsewhere(&aside)).collect();
+    rules.schemas = rules.tools.iter().map(|spec| spec.schema.clone()).collect();
     rules.max_turns = Some(u32::try_from(1 + dice.below(6)).unwrap_or(1));
     rules.retry = Rc::new(Impatient(dice.clone()));
     rules.approval.mode = *dice.pick(&[ApprovalMode::Smart, ApprovalMode::Enabled, ApprovalMode::Bypassed]);
