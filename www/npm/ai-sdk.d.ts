@@ -4,13 +4,13 @@ import type { RemoteAgent } from "./remote.js";
 export { fromUIMessages } from "./server.js";
 
 /**
- * The part of a language model of the AI SDK that is used; specification v2, v3 or v4.
+ * The part of a language model of the AI SDK that is used; specification v3 or v4.
  *
  * @example
  * const model: LanguageModelLike = createOpenAI({ apiKey })("gpt-5-mini");
  */
 export interface LanguageModelLike {
-  readonly specificationVersion: "v2" | "v3" | "v4";
+  readonly specificationVersion: "v3" | "v4";
   readonly provider: string;
   readonly modelId: string;
   doStream(options: any): PromiseLike<{ stream: ReadableStream<any> }>;

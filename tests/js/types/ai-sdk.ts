@@ -2,10 +2,9 @@
 // `skipLibCheck: false`.
 
 import { createAnthropic } from "@ai-sdk/anthropic";
-import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
+import type { LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import { createAgentUIStreamResponse, DirectChatTransport, dynamicTool, jsonSchema, tool as aiTool, wrapLanguageModel, type Agent as AiAgent, type ChatTransport, type UIMessage } from "ai";
 import { DirectChatTransport as DirectChatTransport6, type ChatTransport as ChatTransport6, type UIMessage as UIMessage6 } from "ai-6";
-import { createOpenAI as createOpenAI2 } from "ai-sdk-openai-2";
 import { createOpenAI as createOpenAI3 } from "ai-sdk-openai-3";
 import { Agent, scripted, tool, type AgentOptions } from "turnwheel";
 import { chatTransport, fromLanguageModel, fromUIMessages, toAgent, toUIMessages } from "turnwheel/ai-sdk";
@@ -21,9 +20,8 @@ void mixed;
 const { tools: theirTools } = createAnthropic({});
 fromLanguageModel(createAnthropic({ apiKey: "k" })("claude-sonnet-4-5"), { tools: { web_search: theirTools.webSearch_20250305({ maxUses: 2 }) }, providerOptions: { anthropic: { speed: "fast" } } });
 fromLanguageModel(wrapLanguageModel({ model: createAnthropic({})("claude-sonnet-4-5"), middleware: [] }));
-fromLanguageModel(createOpenAI2({})("gpt-5-mini"));
 fromLanguageModel(createOpenAI3({}).chat("gpt-5-mini"));
-export const versions = (v2: LanguageModelV2, v3: LanguageModelV3, v4: LanguageModelV4) => [v2, v3, v4].map((model) => fromLanguageModel(model));
+export const versions = (v3: LanguageModelV3, v4: LanguageModelV4) => [v3, v4].map((model) => fromLanguageModel(model));
 
 const agent = new Agent({ model: scripted([]) });
 export const transport: ChatTransport<UIMessage> = chatTransport(agent);
