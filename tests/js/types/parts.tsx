@@ -82,9 +82,9 @@ export async function tools() {
   void mcpTools(client, { approval: "sometimes" });
   const answer = (request: McpElicitation): McpElicitResult => (request.mode === "url" ? { action: request.url ? "accept" : "cancel" } : { action: "accept", content: { n: 1, all: Object.keys(request.requestedSchema ?? {}) } });
   const authProvider = is<Partial<OAuthClientProvider>>({});
-  const more: McpTools = await mcpTools("http://a", { resources: true, onElicit: async (request, { signal, completed }) => (await completed, signal.aborted ? "cancel" : answer(request)), onSample: ({ messages }, { signal }) => (signal.aborted ? undefined : messages[0]?.role ?? "none"), roots: () => [new URL("file:///a"), { uri: "file:///b", name: "b" }], headers: { a: "b" }, fetch, authProvider, authorizationCode: "c" });
+  const more: McpTools = await mcpTools("http://a", { resources: true, onElicit: async (request, { signal, completed }) => (await completed, signal.aborted ? "cancel" : answer(request)), headers: { a: "b" }, fetch, authProvider, authorizationCode: "c" });
   const rest: [string | undefined, McpPrompt[]] = [more.instructions, await more.prompts()];
-  void mcpTools(new NextClient({ name: "a", version: "1" }), { onElicit: "ask", roots: ["file:///a"] });
+  void mcpTools(new NextClient({ name: "a", version: "1" }), { onElicit: "ask" });
   void mcpTools("http://a", { onElicit: false });
   return [told, like, rest, await more.prompt("a", { b: "c" })];
 }
