@@ -14,8 +14,8 @@ import { RemoteAgent } from "turnwheel/remote";
 import { useAgent } from "turnwheel/react";
 import { fileStore, joinFleet, openAgent, postgresStore, sqliteStore } from "turnwheel/stores/node";
 import type { DatabaseLike, Fleet, FleetCounts, FleetOptions, FleetStore, Lease, OpenAgent, PoolLike, StoreOptions } from "turnwheel/stores/node";
-import { expose, pageTools } from "turnwheel/webmcp";
-import type { ExposeOptions, PageAnnotations, PageTool, PageTools, PageToolsOptions } from "turnwheel/webmcp";
+import { pageTools } from "turnwheel/webmcp";
+import type { PageAnnotations, PageTool, PageTools, PageToolsOptions } from "turnwheel/webmcp";
 import type { AgentCall, AgentLike, AgentView, QueuedInput, ShownMessage, StreamingMessage, UseAgentOptions } from "turnwheel/react";
 
 const is = <T,>(value: T) => value;
@@ -95,9 +95,6 @@ export async function page() {
   const agent = new Agent({ model: scripted([]), tools: [...tools] });
   tools.onChange((changed) => void (agent.tools = changed));
   const hints: PageAnnotations = { readOnlyHint: true };
-  const exposing: ExposeOptions = { only: ["a"], exposedTo: ["https://a"], annotations: ({ idempotent }) => (idempotent ? hints : {}), confirm: ({ toolName }) => toolName === "a" };
-  const withdraw: () => void = await expose(tools.tools, exposing);
-  withdraw();
   // @ts-expect-error: no such word
   void pageTools({ approval: "destructive" });
   await tools.dispose();
