@@ -74,29 +74,6 @@ export function chatTransport(agent: Agent | RemoteAgent, options?: ChatTranspor
 export interface ChatTransportOptions extends Pick<UIMessageResponseInit, "messageMetadata" | "onError" | "toolOutput"> { whileRunning?: "steer" | "followUp" }
 
 /**
- * An agent as the AI SDK defines it (`agent-v1`).
- *
- * @example
- * const theirs: AiAgentLike = toAgent(agent, { id: "support" });
- */
-export interface AiAgentLike {
-  readonly version: "agent-v1";
-  readonly id: string | undefined;
-  readonly tools: {};
-  generate(options: any): Promise<any>;
-  stream(options: any): Promise<any>;
-}
-
-/**
- * An agent for whatever takes one of the AI SDK: `DirectChatTransport`, `createAgentUIStreamResponse`, components that are built on
- * them. The agent keeps the conversation itself, so of the messages that it is given only the last is new.
- *
- * @example
- * const respond = (uiMessages: any[]) => createAgentUIStreamResponse({ agent: toAgent(agent), uiMessages });
- */
-export function toAgent(agent: Agent, options?: { id?: string }): AiAgentLike;
-
-/**
  * A message of `useChat`.
  *
  * @example
