@@ -1,6 +1,6 @@
 // @ts-check
 // node ai-sdk-lowest.mjs ROOT, in a folder with the lowest versions: each first version of a specification answers and calls a tool,
-// and a chat of ai 6.0.0 asks a person; one of ai 5.0.0 shows a tool. tests/e2e/ai-sdk.mjs runs it.
+// and a chat of ai 6.0.0 asks a person. tests/e2e/ai-sdk.mjs runs it.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -9,15 +9,15 @@ import { pathToFileURL } from "node:url";
 // @ts-ignore: of this folder
 import { Chat } from "@ai-sdk/react";
 // @ts-ignore: of this folder
-import { createAgentUIStreamResponse, lastAssistantMessageIsCompleteWithApprovalResponses, safeValidateUIMessages } from "ai";
+import { lastAssistantMessageIsCompleteWithApprovalResponses, safeValidateUIMessages } from "ai";
 
 const root = String(process.argv[2]);
 const load = (/** @type {string} */ path) => import(pathToFileURL(join(root, path)).href);
-const [{ Agent, scripted }, { chatTransport, fromLanguageModel, toAgent, toUIMessages }] = await Promise.all([load("pkg/entry/node.js"), load("pkg/ai-sdk.js")]);
+const [{ Agent, scripted }, { chatTransport, fromLanguageModel, toUIMessages }] = await Promise.all([load("pkg/entry/node.js"), load("pkg/ai-sdk.js")]);
 
 /** @param {string} name */
 const recording = (name) => readFileSync(join(root, `tests/data/fixtures/${name}.sse`));
-for (const version of [2, 3, 4]) {
+for (const version of [3, 4]) {
   const { createOpenAI } = await import(`openai-${version}`);
   const { createAnthropic } = await import(`anthropic-${version}`);
   const fetch = (/** @type {string} */ name) => async () => new Response(recording(name), { headers: { "content-type": "text/event-stream" } });
@@ -44,17 +44,4 @@ await chat.addToolApprovalResponse({ id: chat.lastMessage.parts.at(-1).approval.
 while (agent.isRunning || chat.status !== "ready") await new Promise((wake) => setTimeout(wake, 5));
 assert.equal(chat.lastMessage.parts.at(-1).text, "Thanks.");
 assert.equal((await safeValidateUIMessages({ messages: toUIMessages(agent.messages) })).success, true);
-const response = await createAgentUIStreamResponse({ agent: toAgent(new Agent({ model: scripted(["Hi"]) })), uiMessages: [{ id: "1", role: "user", parts: [{ type: "text", text: "Hello" }] }] });
-assert.match(await response.text(), /"Hi"/);
-
-// ai 5 knows neither approvals nor agents of others, but a chat and its messages.
-const { Chat: Chat5 } = await import("react-of-ai-5");
-const { convertToModelMessages } = await import("ai-5");
-const look = { name: "look", description: "Looks", parameters: { type: "object" }, execute: () => ({ seen: 1 }) };
-const older = new Agent({ model: scripted([{ thinking: "hm", text: "I look.", toolCalls: [{ toolName: "look" }] }, "Seen."]), tools: [look] });
-const chat5 = new Chat5({ transport: chatTransport(older) });
-await chat5.sendMessage({ text: "Look" });
-assert.equal(chat5.error, undefined);
-assert.deepEqual(chat5.lastMessage.parts.map((/** @type {any} */ { type }) => type), ["step-start", "reasoning", "text", "tool-look", "step-start", "text"]);
-assert.deepEqual(convertToModelMessages(toUIMessages(older.messages)).map((/** @type {any} */ { role }) => role), ["user", "assistant", "tool", "assistant"]);
 console.log("all as expected");

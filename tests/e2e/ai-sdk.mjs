@@ -28,7 +28,7 @@ for (const major of [22, 24]) {
   });
 }
 
-const LOWEST = ["ai-5@npm:ai@5.0.0", "react-of-ai-5@npm:@ai-sdk/react@2.0.0", "ai@6.0.0", "@ai-sdk/react@3.0.0", "react@19.3.1", "openai-2@npm:@ai-sdk/openai@2.0.0", "openai-3@npm:@ai-sdk/openai@3.0.0", "openai-4@npm:@ai-sdk/openai@4.0.0", "anthropic-2@npm:@ai-sdk/anthropic@2.0.0", "anthropic-3@npm:@ai-sdk/anthropic@3.0.0", "anthropic-4@npm:@ai-sdk/anthropic@4.0.0"];
+const LOWEST = ["ai@6.0.0", "@ai-sdk/react@3.0.0", "react@19.3.1", "openai-3@npm:@ai-sdk/openai@3.0.0", "openai-4@npm:@ai-sdk/openai@4.0.0", "anthropic-3@npm:@ai-sdk/anthropic@3.0.0", "anthropic-4@npm:@ai-sdk/anthropic@4.0.0"];
 const { folder, missing } = packagesOf("ai-sdk-lowest", LOWEST);
 test("the lowest versions that the peers allow", { skip: missing, timeout: 120_000 }, async () => {
   const script = join(String(folder), "lowest.mjs");

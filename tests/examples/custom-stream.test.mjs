@@ -6,12 +6,14 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { join } from "node:path";
 import { Agent, clock, deferred, readRun, testTool } from "../js/kit.mjs";
+import { mlcEngine } from "../js/local/doubles.mjs";
 import { serve } from "../js/server.mjs";
 import { clean, install, run } from "./kit.mjs";
 
 after(clean);
 const folder = await install("custom-stream");
 const { ollama } = await import(join(folder, "ollama.js"));
+const { webLlm } = await import(join(folder, "web-llm.js"));
 const ndjson = (/** @type {any[]} */ ...lines) => lines.map((line) => `${JSON.stringify(line)}\n`).join("");
 const END = { done: true, done_reason: "stop", prompt_eval_count: 7, eval_count: 3 };
 
@@ -64,4 +66,19 @@ test("an abort hangs up", async (t) => {
   const { stopReason, text } = await begun;
   assert.deepEqual([stopReason, text, await server.requests[0]?.closed], ["aborted", "On and ", "left"]);
   open.resolve();
+});
+
+test("web-llm: text streams, answers wait for each other, and an abort interrupts and drains the engine", async () => {
+  const engine = mlcEngine(() => "A long story. ".repeat(20));
+  let loads = 0;
+  const model = webLlm("small", async () => (loads++, engine));
+  const agent = new Agent({ model, systemPrompt: "Be brief." });
+  const results = await Promise.all([agent.prompt("Go"), new Agent({ model }).prompt("Go too")]);
+  assert.deepEqual([results.map(({ text }) => text.length), loads], [[280, 280], 1]);
+  assert.deepEqual(engine.asked[0].messages.map((/** @type {any} */ { role }) => role), ["system", "user"]);
+  assert.ok((results[0]?.usage.output ?? 0) > 0);
+  const run = agent.prompt("Again");
+  for await (const piece of run.textStream) if (piece) run.abort();
+  assert.deepEqual([(await run).stopReason, engine.interrupted], ["aborted", 1]);
+  assert.equal((await agent.prompt("Once more")).stopReason, "completed");
 });

@@ -44,7 +44,6 @@ export class Opening {
     this.box.value ||= OPENING;
     this.title.textContent = "A recorded run";
     byId("elapsed", HTMLElement).textContent = "drag the slider to look inside";
-    this.inspector.setAttribute("actions", "fork");
     this.button.hidden = false;
     void this.#load().then((run) => {
       if (!this.isOpen) return;
@@ -62,7 +61,6 @@ export class Opening {
     this.isOpen = false;
     this.run?.stop();
     this.title.textContent = "Timeline";
-    this.inspector.setAttribute("actions", "search fork test");
     this.button.hidden = true;
   }
 

@@ -4,13 +4,13 @@ import type { RemoteAgent } from "./remote.js";
 export { fromUIMessages } from "./server.js";
 
 /**
- * The part of a language model of the AI SDK that is used; specification v2, v3 or v4.
+ * The part of a language model of the AI SDK that is used; specification v3 or v4.
  *
  * @example
  * const model: LanguageModelLike = createOpenAI({ apiKey })("gpt-5-mini");
  */
 export interface LanguageModelLike {
-  readonly specificationVersion: "v2" | "v3" | "v4";
+  readonly specificationVersion: "v3" | "v4";
   readonly provider: string;
   readonly modelId: string;
   doStream(options: any): PromiseLike<{ stream: ReadableStream<any> }>;
@@ -72,29 +72,6 @@ export function chatTransport(agent: Agent | RemoteAgent, options?: ChatTranspor
  * const options: ChatTransportOptions = { whileRunning: "followUp", onError: () => "Something went wrong." };
  */
 export interface ChatTransportOptions extends Pick<UIMessageResponseInit, "messageMetadata" | "onError" | "toolOutput"> { whileRunning?: "steer" | "followUp" }
-
-/**
- * An agent as the AI SDK defines it (`agent-v1`).
- *
- * @example
- * const theirs: AiAgentLike = toAgent(agent, { id: "support" });
- */
-export interface AiAgentLike {
-  readonly version: "agent-v1";
-  readonly id: string | undefined;
-  readonly tools: {};
-  generate(options: any): Promise<any>;
-  stream(options: any): Promise<any>;
-}
-
-/**
- * An agent for whatever takes one of the AI SDK: `DirectChatTransport`, `createAgentUIStreamResponse`, components that are built on
- * them. The agent keeps the conversation itself, so of the messages that it is given only the last is new.
- *
- * @example
- * const respond = (uiMessages: any[]) => createAgentUIStreamResponse({ agent: toAgent(agent), uiMessages });
- */
-export function toAgent(agent: Agent, options?: { id?: string }): AiAgentLike;
 
 /**
  * A message of `useChat`.

@@ -1,7 +1,6 @@
 // @ts-check
-// turnwheel/ai-sdk: models of the AI SDK for agents, agents for the AI SDK, and its chat without a server.
+// turnwheel/ai-sdk: models of the AI SDK for agents, and its chat without a server.
 
-export { toAgent } from "./ai-sdk/agent.js";
 export { chatTransport } from "./ai-sdk/chat.js";
 export { fromLanguageModel } from "./ai-sdk/model.js";
 export { toUIMessages } from "./ai-sdk/ui-messages.js";

@@ -123,7 +123,7 @@ export class InspectorLog {
 
 /**
  * The element `<turnwheel-inspector>`: lanes to scale, a slider through all events, and what there was at each of them. The
- * attribute `actions` says which buttons it has, of `search fork test save open`; without it, all that make sense. The slots
+ * attribute `actions` says which buttons it has, of `fork save open`; without it, all that make sense. The slots
  * `title` and `actions` take what you add. Custom properties `--inspector-…` change its colours and its heights.
  *
  * @example
@@ -148,8 +148,7 @@ export class TurnwheelInspector extends HTMLElement {
 
 /**
  * The events of the element. All of them bubble. `turnwheel-fork`: “Fork here” was pressed. `turnwheel-seek`: the user went to
- * another moment. `turnwheel-open`: a tape was opened. `turnwheel-ready`: a source is shown. `turnwheel-test`: a run was written as a
- * test, which is copied unless the event is cancelled.
+ * another moment. `turnwheel-open`: a tape was opened. `turnwheel-ready`: a source is shown.
  *
  * @example
  * const onSeek = ({ detail }: InspectorEvents["turnwheel-seek"]) => console.log(detail.n);
@@ -159,7 +158,6 @@ export interface InspectorEvents {
   "turnwheel-seek": CustomEvent<{ n: number }>;
   "turnwheel-open": CustomEvent<{ tape: InspectedTape; name: string }>;
   "turnwheel-ready": CustomEvent<null>;
-  "turnwheel-test": CustomEvent<{ text: string }>;
 }
 
 declare global {

@@ -80,24 +80,3 @@ export function promptApi(options?: LocalOptions & { languages?: string[]; sampl
  *   });
  */
 export function wllama(engine: object | ((options: { signal?: AbortSignal; onProgress(progress: { loaded: number; total?: number }): void }) => Promise<object>), options?: LocalOptions): LocalModel;
-
-/**
- * A model of `@mlc-ai/web-llm` (0.2.86 or newer), on WebGPU. Experimental. `engine` is an `MLCEngine` that has loaded a model, or a
- * function that makes one: it gets the `initProgressCallback`.
- *
- * @example
- * import { webLlm } from "turnwheel/local";
- * const local = (create: (model: string, options: object) => Promise<object>) =>
- *   webLlm(({ initProgressCallback }) => create("Qwen3-0.6B-q4f16_1-MLC", { initProgressCallback }));
- */
-export function webLlm(engine: object | ((options: { initProgressCallback(report: { progress: number }): void }) => Promise<object>), options?: LocalOptions): LocalModel;
-
-/**
- * A model of `@huggingface/transformers` (4.3 or newer). Experimental. With `StructuredOutputProcessor` of
- * `@huggingface/transformers-structured-output` its answers are constrained; without it they are `prompted`.
- *
- * @example
- * import { transformers } from "turnwheel/local";
- * const local = (parts: { model: object; tokenizer: object; library: object }) => transformers(parts, { maxCalls: 1 });
- */
-export function transformers(parts: { model: object; tokenizer: object; library: object; StructuredOutputProcessor?: unknown }, options?: LocalOptions): LocalModel;

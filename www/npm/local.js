@@ -2,6 +2,4 @@
 // turnwheel/local: models that run in the page itself. The engines are the app's own; none is imported here.
 
 export { promptApi } from "./local/prompt-api.js";
-export { transformers } from "./local/transformers.js";
-export { webLlm } from "./local/web-llm.js";
 export { wllama } from "./local/wllama.js";

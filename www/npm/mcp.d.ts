@@ -124,13 +124,6 @@ export interface McpToolsOptions {
    * given; then it must declare `elicitation: { form: {}, url: {} }`.
    */
   onElicit?: "ask" | false | ((request: McpElicitation, info: { signal: AbortSignal; completed: Promise<void> }) => McpElicitResult | McpElicitResult["action"] | Promise<McpElicitResult | McpElicitResult["action"]>);
-  /**
-   * Lets the server ask a model through you, at your cost: return a text, or a result in the protocol's form; `undefined` refuses.
-   * Without it servers are told that there is no model. `request` is the protocol's `sampling/createMessage`.
-   */
-  onSample?: (request: { messages: { role: "user" | "assistant"; content: any }[]; systemPrompt?: string; maxTokens: number; [name: string]: any }, info: { signal: AbortSignal }) => string | { content: any; model?: string; stopReason?: string } | undefined | Promise<string | { content: any; model?: string; stopReason?: string } | undefined>;
-  /** Where the work is: addresses that begin with `file://`. Servers are told none by default. */
-  roots?: readonly (string | URL | { uri: string; name?: string })[] | (() => readonly (string | URL | { uri: string; name?: string })[] | Promise<readonly (string | URL | { uri: string; name?: string })[]>);
   /** Sent with every request, if an address was given. */
   headers?: { [name: string]: string };
   /** In place of the global `fetch`, if an address was given. */

@@ -1,4 +1,4 @@
-import type { ApprovalRequest, JsonSchema, ToolDefinition } from "./index.js";
+import type { JsonSchema, ToolDefinition } from "./index.js";
 
 /**
  * What a page says of its tool. The page's own claims.
@@ -70,30 +70,3 @@ export interface PageTools extends Iterable<ToolDefinition> {
  * const agent = new Agent({ model, tools: [...page] });
  */
 export function pageTools(options?: PageToolsOptions): Promise<PageTools>;
-
-/**
- * Options of `expose`.
- *
- * @example
- * const options: ExposeOptions = { confirm: async ({ toolName }) => confirm(`May the page call ${toolName}?`) };
- */
-export interface ExposeOptions {
-  /** Names of the tools to register. Default: all. */
-  only?: string[];
-  /** Other origins that may see them. */
-  exposedTo?: string[];
-  /** What is said of a tool; beside it, tools that require approval are said to have consequences. */
-  annotations?: (tool: ToolDefinition) => PageAnnotations;
-  /** Asks a person about a call that requires approval. Without it such calls are refused. */
-  confirm?: (call: ApprovalRequest) => boolean | Promise<boolean>;
-}
-
-/**
- * Registers tools with WebMCP, so that scripts of the page, extensions and the browser's agent may call them. Arguments are
- * validated, approval is asked, and the tools' limits hold, as in an agent. Tools of `pageTools` are skipped. Returns a function
- * that takes them back. Experimental: the browsers' interface still changes.
- *
- * @example
- * const withdraw = await expose([search, pay], { confirm: ({ arguments: { amount } }) => confirm(`Pay ${amount}?`) });
- */
-export function expose(tools: readonly ToolDefinition[], options?: ExposeOptions): Promise<() => void>;

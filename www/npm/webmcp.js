@@ -1,5 +1,4 @@
 // @ts-check
-// turnwheel/webmcp: the tools of the page for an agent, and an agent's tools for the page. Experimental, as WebMCP is.
+// turnwheel/webmcp: the tools of the page for an agent. Experimental, as WebMCP is.
 
-export { expose } from "./webmcp/expose.js";
 export { pageTools } from "./webmcp/page-tools.js";

@@ -1,5 +1,5 @@
 // @ts-check
-// `chatTransport` and `toAgent` under the real `Chat` of the AI SDK, versions 6 and 7.
+// `chatTransport` under the real `Chat` of the AI SDK, versions 6 and 7.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,7 +7,7 @@ import { Chat as Chat7 } from "@ai-sdk/react";
 import * as ai7 from "ai";
 import * as ai6 from "ai-6";
 import { Chat as Chat6 } from "ai-sdk-react-3";
-import { chatTransport, toAgent } from "../../../pkg/ai-sdk.js";
+import { chatTransport } from "../../../pkg/ai-sdk.js";
 import { RemoteAgent } from "../../../pkg/remote.js";
 import { agentHandler } from "../../../pkg/server.js";
 import { Agent, call, deferred, misused, scripted, settle, testTool } from "../kit.mjs";
@@ -218,49 +218,6 @@ for (const [name, Chat, ai] of VERSIONS) {
     await late.addToolApprovalResponse({ id, approved: true });
     await until(() => late.status === "error");
     assert.match(late.errors[0].message, /answers no open question/);
-  });
-
-  test(`${name}: DirectChatTransport with toAgent`, async () => {
-    const requests = /** @type {any[]} */ ([]);
-    const look = testTool("look", () => ({ seen: 1 }));
-    const failing = testTool("fail", () => { throw new Error("no luck"); });
-    const model = scripted([{ thinking: "hm", text: "I look.", ...call(["look", {}], "fail") }, "Seen.", (/** @type {any} */ request) => (requests.push(request.messages.length), "Again.")]);
-    const agent = new Agent({ model, tools: [look, failing] });
-    const theirs = toAgent(agent, { id: "x" });
-    assert.deepEqual([theirs.version, theirs.id, theirs.tools], ["agent-v1", "x", {}]);
-    const chat = new Chat({ transport: new ai.DirectChatTransport({ agent: theirs }) });
-    await chat.sendMessage({ text: "Go", files: [{ type: "file", mediaType: "image/png", url: "data:image/png;base64,AAAA" }] });
-    assert.equal(chat.error, undefined);
-    assert.deepEqual(agent.messages[0]?.content, [{ type: "image", mimeType: "image/png", data: "AAAA" }, { type: "text", text: "Go" }]);
-    assert.deepEqual(shown(chat.messages.slice(1)), [`assistant | (hm) | I look. | look:output-available={"seen":1} | fail:output-error=${name === "ai 7" ? "tool `fail` failed: no luck" : "tool `fail` failed: no luck"} | Seen.`]);
-    await chat.sendMessage({ text: "More" });
-    assert.equal(chat.error, undefined);
-    assert.deepEqual(requests, [6]);
-    assert.equal(shown(chat.messages).at(-1), "assistant | Again.");
-  });
-
-  test(`${name}: DirectChatTransport: approvals, stop and regenerate`, async () => {
-    const agent = new Agent({ model: scripted([{ text: "May I?", ...call(["pay", { n: 1 }]) }, "Thanks.", "Thank you."]), tools: [pay()] });
-    const chat = new Chat({ transport: new ai.DirectChatTransport({ agent: toAgent(agent) }), sendAutomaticallyWhen: ai.lastAssistantMessageIsCompleteWithApprovalResponses });
-    await chat.sendMessage({ text: "Pay" });
-    assert.equal(chat.error, undefined);
-    assert.deepEqual(shown(chat.messages), ["user | Pay", "assistant | May I? | pay:approval-requested"]);
-    await chat.addToolApprovalResponse({ id: chat.lastMessage.parts.at(-1).approval.id, approved: true });
-    await until(() => !agent.isRunning && chat.status !== "streaming" && chat.status !== "submitted");
-    assert.equal(chat.error, undefined);
-    assert.deepEqual(shown(chat.messages).at(-1), 'assistant | May I? | pay:output-available="paid 1" | Thanks.');
-    await chat.regenerate();
-    assert.deepEqual(shown(chat.messages), ["user | Pay", "assistant | Thank you."]);
-    assert.deepEqual(agent.messages.map(({ role }) => role), ["user", "assistant"]);
-    const gate = deferred();
-    const slow = new Agent({ model: scripted([call("slow")]), tools: [testTool("slow", () => gate.promise)] });
-    const stopped = new Chat({ transport: new ai.DirectChatTransport({ agent: toAgent(slow) }) });
-    const sent = stopped.sendMessage({ text: "Go" });
-    await until(() => stopped.lastMessage?.role === "assistant");
-    await stopped.stop();
-    await sent;
-    await slow.waitForIdle();
-    assert.equal(slow.isRunning, false);
   });
 }
 

@@ -15,8 +15,7 @@
  */
 /** @typedef {{ reason: string, versions: Version[], fields: string[] | "all", applies(compared: Compared): boolean }} Rule */
 
-const ALL = /** @type {Version[]} */ (["v2", "v3", "v4"]);
-const OLD = /** @type {Version[]} */ (["v2", "v3"]);
+const ALL = /** @type {Version[]} */ (["v3", "v4"]);
 
 /** @param {Compared} compared */
 const isOpenai = ({ expected }) => expected.wire.startsWith("openai");
@@ -53,23 +52,19 @@ export const RULES = [
   { reason: "text beside the events is not read", versions: ALL, fields: ["text", "stop", "usage", "error"], applies: ({ body }) => /(^|\n)[ \t]*[{}\[\]"<]/.test(body) },
   { reason: "the last frame has no empty line after it, and is lost", versions: ALL, fields: "all", applies: ({ body }) => body !== "" && !/(\r\n\r\n|\n\n|\r\r)$/.test(body) },
   { reason: "the package's schema refuses a chunk", versions: ALL, fields: "all", applies: ({ bridge, message }) => bridge.error && /^(Type validation failed|JSON parsing failed|Invalid JSON|Expected '?(id|function|a )|Invalid (input|response))/.test(message) },
-  { reason: "the package's schema refuses a chunk", versions: ["v3", "v4"], fields: "all", applies: (compared) => Boolean(onlyBridgeFails(compared)) && compared.expected.wire === "openai-responses" && /^the provider ended the answer with `error`/.test(compared.message) && !/"type": ?"(error|response\.failed)"/.test(compared.body) },
-  { reason: "the package crashes over ids that change", versions: OLD, fields: "all", applies: (compared) => compared.bridge.error && isOpenai(compared) && /^Cannot read properties of undefined/.test(compared.message) },
+  { reason: "the package's schema refuses a chunk", versions: ALL, fields: "all", applies: (compared) => Boolean(onlyBridgeFails(compared)) && compared.expected.wire === "openai-responses" && /^the provider ended the answer with `error`/.test(compared.message) && !/"type": ?"(error|response\.failed)"/.test(compared.body) },
+  { reason: "the package crashes over ids that change", versions: ["v3"], fields: "all", applies: (compared) => compared.bridge.error && isOpenai(compared) && /^Cannot read properties of undefined/.test(compared.message) },
   { reason: "the package takes a second message as an error", versions: ALL, fields: "all", applies: ({ message }) => /^Received message_start for message/.test(message) },
   { reason: "there is no finish reason and no usage, only [DONE]", versions: ["v4"], fields: "all", applies: (compared) => Boolean(onlyBridgeFails(compared)) && compared.expected.wire === "openai-chat" && /^the stream ended early/.test(compared.message) && !/"finish_reason": ?"/.test(compared.body) },
   { reason: "the package waits for message_stop", versions: ALL, fields: "all", applies: (compared) => Boolean(onlyBridgeFails(compared)) && compared.expected.wire === "anthropic" && compared.bridge.error[0] === "network" && !/message_stop/.test(compared.body) },
   { reason: "the package leaves signatures and encrypted thoughts of other servers out", versions: ALL, fields: ["thinking"], applies: (compared) => isOpenai(compared) && differInSignatures(compared.native, compared.bridge) },
-  { reason: "an error before any text is thrown, and what came before it is lost", versions: ["v3", "v4"], fields: ["thinking"], applies: ({ native, bridge }) => native.error && bridge.error && native.text === "" && bridge.thinking.length === 0 },
+  { reason: "an error before any text is thrown, and what came before it is lost", versions: ALL, fields: ["thinking"], applies: ({ native, bridge }) => native.error && bridge.error && native.text === "" && bridge.thinking.length === 0 },
   { reason: "of an answer that was cut, a package tells sooner or later what of it is whole", versions: ALL, fields: ["calls", "raw", "thinking"], applies: ({ native, bridge }) => native.error?.[0] === "network" && bridge.error?.[0] === "network" && native.text === bridge.text && native.ran.length + bridge.ran.length === 0 },
   { reason: "an item has more text than its deltas", versions: ALL, fields: ["text"], applies: ({ expected, body }) => expected.wire === "openai-responses" && hasMoreThanDeltas(body) },
   { reason: "only the first choice counts, and the package mixes them", versions: ALL, fields: ["text", "thinking", "calls", "ran", "stop"], applies: ({ expected, body }) => expected.wire === "openai-chat" && documents(body).some(({ choices }) => choices?.some?.((/** @type {any} */ choice) => choice.index > 0)) },
   { reason: "the server counts its cache in fields of its own", versions: ALL, fields: ["usage"], applies: ({ expected, body }) => expected.wire === "openai-chat" && /"(prompt_cache_hit_tokens|x_groq)"|"usage":\{[^{}]*"cached_tokens"/.test(body) },
   { reason: "the provider's own blocks have other words", versions: ALL, fields: ["raw"], applies: ({ native, bridge }) => native.raw.length > 0 && bridge.raw.length > 0 },
   { reason: "the package leaves out blocks of the provider", versions: ALL, fields: ["raw"], applies: ({ native, bridge }) => native.raw.length > 0 && bridge.raw.length === 0 },
-  { reason: "v2 takes calls of the provider for calls of ours", versions: ["v2"], fields: ["stop"], applies: ({ expected, native, bridge }) => expected.wire === "gemini" && native.raw.length > 0 && bridge.stop === "tool_use" },
-  { reason: "v2 does not read arguments in pieces", versions: ["v2"], fields: ["calls", "ran", "stop"], applies: ({ expected, body }) => expected.wire === "gemini" && /"(partialArgs|willContinue)"/.test(body) },
-  { reason: "v2 does not read calls with text input", versions: ["v2"], fields: ["calls", "ran", "stop"], applies: ({ body }) => /custom_tool_call/.test(body) },
-  { reason: "v2 passes over items that have no index", versions: ["v2"], fields: ["text", "calls", "ran", "stop"], applies: ({ expected, body }) => expected.wire === "openai-responses" && documents(body).some(({ type, output_index: index }) => type === "response.output_item.added" && index === undefined) },
   { reason: "the package does not undo what the server does", versions: ALL, fields: "all", applies: ({ expected }) => isUndone(expected) },
 ];
 

@@ -1,22 +1,18 @@
 // @ts-check
-// The providers of the AI SDK in three versions, each as npm installs it, by the wires that they speak.
+// The providers of the AI SDK in two versions, each as npm installs it, by the wires that they speak.
 
 import * as anthropic4 from "@ai-sdk/anthropic";
 import * as google4 from "@ai-sdk/google";
 import * as openai4 from "@ai-sdk/openai";
-import * as anthropic2 from "ai-sdk-anthropic-2";
 import * as anthropic3 from "ai-sdk-anthropic-3";
-import * as google2 from "ai-sdk-google-2";
 import * as google3 from "ai-sdk-google-3";
-import * as openai2 from "ai-sdk-openai-2";
 import * as openai3 from "ai-sdk-openai-3";
 
-/** @typedef {"v2" | "v3" | "v4"} Version */
+/** @typedef {"v3" | "v4"} Version */
 /** @typedef {"openai-chat" | "openai-responses" | "anthropic" | "gemini"} Wire */
 
 /** @type {Record<Version, { openai: any, anthropic: any, google: any }>} */
 const PACKAGES = {
-  v2: { openai: openai2, anthropic: anthropic2, google: google2 },
   v3: { openai: openai3, anthropic: anthropic3, google: google3 },
   v4: { openai: openai4, anthropic: anthropic4, google: google4 },
 };

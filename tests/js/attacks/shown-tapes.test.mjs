@@ -1,5 +1,5 @@
 // @ts-check
-// What is on a tape was said by models, tools and people. Shown in a terminal, or written down as a test, it stays text.
+// What is on a tape was said by models, tools and people. Shown in a terminal, it stays text.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -8,10 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { InspectorLog } from "../../../pkg/inspector.js";
 import { ready, record } from "../../../pkg/tape.js";
-import { asTest } from "../../../www/npm/inspector/model/as-test.js";
-import { Agent, call, deferred, scripted, testTool } from "../kit.mjs";
+import { Agent, scripted, testTool } from "../kit.mjs";
 
 const CLI = fileURLToPath(new URL("../../../pkg/cli.mjs", import.meta.url));
 /** Clears the screen, writes into the clipboard, names the window, turns the line round. */
@@ -36,25 +34,4 @@ test("no control character of a tape reaches the terminal", async () => {
   }
   writeFileSync(file, `{"tape":2}${EVIL}`);
   assert.doesNotMatch(spawnSync(process.execPath, [CLI, "tape", file], { encoding: "utf8" }).stderr, /\x1b/);
-});
-
-test("a tape as a test is a test, whatever was said in it", async () => {
-  for (const end of ["\n", "\r", "\u2028", "\u2029"]) {
-    const evil = `hello${end}globalThis.pwned = true; //`;
-    const agent = new Agent({ model: scripted([call("look"), evil]), tools: [testTool("look", async () => (agent.steer(evil), await later.promise))], messages: [{ role: "user", content: [{ type: "text", text: evil }], timestamp: 1 }] });
-    const later = deferred();
-    const log = new InspectorLog();
-    log.follow(agent);
-    const run = agent.prompt(evil);
-    await new Promise((resolve) => setImmediate(resolve));
-    later.resolve(evil);
-    await run;
-    const code = asTest(log, log.end);
-    assert.match(code, /was also said/);
-    const file = join(mkdtempSync(join(tmpdir(), "turnwheel-tests-")), "run.mjs");
-    writeFileSync(file, code.replace(/^import .*\n/gm, "").replace("test(", "globalThis.test(").replaceAll("assert.", "globalThis.assert."));
-    Object.assign(globalThis, { test() {}, tool: () => ({}), pwned: false });
-    await import(file);
-    assert.equal(/** @type {any} */ (globalThis).pwned, false, readFileSync(file, "utf8"));
-  }
 });

@@ -91,15 +91,6 @@ for (const kind of /** @type {const} */ (["native", "polyfill"])) {
       const { names, after } = await inPage("frame");
       assert.deepEqual([names.toSorted(), after], [["the frame says 4", '{"n":8}'].toSorted(), 1]);
     });
-
-    await t.test("tools for the page: checked, asked about, limited, aborted, taken back; what came from the page is not given back", async () => {
-      const told = await inPage("expose");
-      assert.deepEqual([Object.keys(told.schema.properties), told.twice, told.shownToAgent.includes("add"), told.shownToAgent.includes("look_up")], [["a", "b"], 0, false, true]);
-      if (isNative) assert.equal(told.hints.consequentialHint, true);
-      assert.deepEqual([told.add.value, told.small.value, told.allowed.value], ["42", "paid 5", "paid 700"]);
-      for (const failed of [told.invalid, told.refused, told.late]) assert.equal(failed.error, "UnknownError");
-      assert.deepEqual([told.asked, told.long < 400, told.aborted, told.left], [[500, 700], true, "AbortError", []]);
-    });
   });
 }
 

@@ -1,19 +1,16 @@
 // @ts-check
-// What an inspector shows, without a page: the log of events, its moments, its lanes, its search, runs as tests. The element
+// What an inspector shows, without a page: the log of events, its moments, its lanes. The element
 // itself is in browser/inspector.test.mjs.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { brotliCompressSync, constants } from "node:zlib";
 import { build as esbuild } from "esbuild";
 import { build as vite } from "vite";
 import { InspectorLog, TurnwheelInspector } from "../../../pkg/inspector.js";
-import { asTest } from "../../../www/npm/inspector/model/as-test.js";
 import { Axis } from "../../../www/npm/inspector/model/axis.js";
 import { maskedJson } from "../../../www/npm/inspector/model/mask.js";
 import { longRun } from "../browser/inspector/events.mjs";
@@ -182,23 +179,6 @@ test("beyond its limit a log forgets the oldest events, and what is left is as i
   assert.throws(() => new InspectorLog(/** @type {any} */ ({ limits: 3 })), /`limits`|limit/);
 });
 
-test("words are found across the pieces in which they came, at the event that completed them", () => {
-  const log = new InspectorLog();
-  const push = (/** @type {any} */ event) => log.push({ runId: "r", ...event }, { at: log.end });
-  push({ type: "agent_start" });
-  push({ type: "turn_start", turnIndex: 0 });
-  push({ type: "message_start" });
-  for (const delta of ["The Nor", "wegian co", "ast"]) push({ type: "message_update", delta: { type: "text", contentIndex: 0, delta } });
-  const find = (/** @type {string} */ text) => {
-    const steps = log.search(text);
-    for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
-  };
-  assert.deepEqual(find("norwegian").map(({ n }) => n), [5]);
-  assert.deepEqual(find("coast").map(({ n, text, at, length }) => [n, text.slice(at, at + length)]), [[6, "coast"]]);
-  assert.deepEqual(find("fjord"), []);
-  assert.deepEqual(find("  "), []);
-});
-
 test("idle time between runs is cut out, all but a moment; within runs every time has its place", () => {
   const axis = new Axis([{ start: 0, end: 1000 }, { start: 3_601_000, end: 3_602_000 }, { start: 3_602_100, end: 3_603_000 }]);
   assert.equal(axis.toLine(500), 500);
@@ -226,26 +206,6 @@ test("what looks like a key is not drawn", () => {
   const shown = maskedJson({ "x-api-key": "abc", text: "use sk-not-a-key-but-as-long-as-one or Bearer abcdefghij.klm", authorization: "Basic x" });
   for (const secret of ["abc\"", "not-a-key", "abcdefghij", "Basic"]) assert.ok(!shown.includes(secret), shown);
   assert.ok(shown.includes("use ••• or Bearer •••"));
-});
-
-test("a run that is copied as a test is a test that passes", { timeout: 60_000 }, async () => {
-  const log = new InspectorLog();
-  const agent = new Agent({
-    model: scripted([{ thinking: "two things", text: "I look.", ...call(["add", { a: 17, b: 25 }], "fail") }, { text: ["It is ", "42."] }, "And more."]),
-    tools: [testTool("add", () => ({ content: [{ type: "text", text: "42" }], details: { exact: true } })), testTool("fail", () => { throw new Error("no \"such\" file"); })],
-  });
-  log.follow(agent);
-  await agent.prompt("What is 17 + 25?");
-  await agent.prompt("Go on.");
-  mkdirSync(here("../../out/inspector"), { recursive: true });
-  for (const [name, n] of /** @type {[string, number][]} */ ([["first", 5], ["second", log.end]])) {
-    const text = asTest(log, n);
-    const file = here(`../../out/inspector/${name}.test.mjs`);
-    writeFileSync(file, text.replace('from "turnwheel"', `from ${JSON.stringify(here("../../../pkg/entry/node.js"))}`));
-    const { stdout } = await promisify(execFile)(process.execPath, ["--test", "--test-reporter=tap", file], { env: { ...process.env, NODE_TEST_CONTEXT: undefined } });
-    assert.match(stdout, /# pass 1\n# fail 0/, text);
-    assert.ok(text.includes(name === "first" ? "It is 42." : "And more."));
-  }
 });
 
 test("a log follows one agent after the other, and says where it was steered", async () => {

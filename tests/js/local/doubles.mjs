@@ -1,6 +1,6 @@
 // @ts-check
 // Doubles of on-device engines, which behave as the real ones were seen to: a `LanguageModel` with its sessions, its
-// windows and its traps; wllama; web-llm; transformers.js. What they answer is a function of what they are asked.
+// windows and its traps; wllama; web-llm, of an example. What they answer is a function of what they are asked.
 
 /** @typedef {{ role: string, content: string }} Message */
 /** @typedef {(messages: Message[], constraint: any) => string} Mind */
@@ -151,46 +151,4 @@ export function mlcEngine(mind) {
     },
   };
   return engine;
-}
-
-/** @param {Mind} mind @param {{ window?: number }} [options] */
-export function transformersParts(mind, { window = 4000 } = {}) {
-  /** @type {any[]} */
-  const asked = [];
-  class TextStreamer {
-    /** @param {any} tokenizer @param {any} options */
-    constructor(tokenizer, options) {
-      Object.assign(this, options, { tokenizer });
-    }
-  }
-  class InterruptableStoppingCriteria {
-    interrupted = false;
-    interrupt() {
-      this.interrupted = true;
-    }
-  }
-  class StructuredOutputProcessor {
-    /** @param {any} tokenizer @param {any} format */
-    constructor(tokenizer, format) {
-      this.format = format;
-    }
-  }
-  const tokenizer = {
-    /** @param {Message[]} messages */
-    apply_chat_template: (messages) => ({ input_ids: { dims: [1, messages.reduce((sum, { content }) => sum + tokens(content), 0)] }, messages }),
-  };
-  const model = {
-    config: { max_position_embeddings: window },
-    /** @param {any} given */
-    async generate({ messages, streamer, stopping_criteria, logits_processor, max_new_tokens }) {
-      asked.push({ messages, logits_processor, max_new_tokens });
-      for (const piece of pieces(mind(messages, logits_processor?.format))) {
-        await Promise.resolve();
-        if (stopping_criteria.interrupted) return;
-        streamer.token_callback_function([1n]);
-        streamer.callback_function(piece);
-      }
-    },
-  };
-  return { parts: { model, tokenizer, library: { TextStreamer, InterruptableStoppingCriteria }, StructuredOutputProcessor }, asked };
 }

@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { promptApi, transformers, webLlm, wllama } from "../../../pkg/local.js";
+import { promptApi, wllama } from "../../../pkg/local.js";
 import { localModel } from "../../../www/npm/local/model.js";
 import { Agent, isOpen, misused, readRun, scripted, settle, tool } from "../kit.mjs";
-import { languageModel, mlcEngine, transformersParts, wllamaEngine } from "./doubles.mjs";
+import { languageModel, wllamaEngine } from "./doubles.mjs";
 
 /** @typedef {import("./doubles.mjs").Mind} Mind */
 
@@ -29,12 +29,11 @@ const stubborn = (messages, constraint) => {
   return isFree ? '{"calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}' : '{"say": "Enough."}';
 };
 
-/** The four engines with a mind, as models. @param {Mind} mind @returns {[string, any, any][]} */
+/** The engines with a mind, as models. @param {Mind} mind @returns {[string, any][]} */
 function engines(mind) {
   const browser = languageModel(mind);
-  const parts = transformersParts(mind);
-  const [llama, mlc] = [wllamaEngine(mind), mlcEngine(mind)];
-  return [["promptApi", promptApi({ api: browser.api }), browser.log], ["wllama", wllama(llama), llama], ["webLlm", webLlm(mlc), mlc], ["transformers", transformers(parts.parts), parts]];
+  const llama = wllamaEngine(mind);
+  return [["promptApi", promptApi({ api: browser.api })], ["wllama", wllama(llama)]];
 }
 
 for (const [name, model] of engines(sensible)) {
@@ -189,26 +188,6 @@ test("wllama: too long is an overflow; a grammar is never sent together with too
   assert.deepEqual(native.asked.map(({ grammar, tools }) => [grammar, tools.length]), [[undefined, 1]]);
 });
 
-test("transformers: it counts before it asks, and without its processor it asks in words", async () => {
-  const { parts, asked } = transformersParts(sensible, { window: 300 });
-  const agent = new Agent({ model: transformers(parts), tools: [weather()] });
-  assert.equal((await agent.prompt("Weather?")).text, "It says: rain in Oslo.");
-  assert.ok(asked.every(({ logits_processor, max_new_tokens }) => logits_processor.format.type === "json_schema" && max_new_tokens < 300));
-  assert.equal((await agent.prompt("word ".repeat(300))).error?.code, "context_overflow");
-  const { StructuredOutputProcessor, ...plain } = parts;
-  assert.equal((await new Agent({ model: transformers(plain), tools: [weather()] }).prompt("Weather?")).text, "It says: rain in Oslo.");
-  assert.equal(asked.at(-1).logits_processor, undefined);
-});
-
-test("webLlm: an abort interrupts the engine, and the rest is drained", async () => {
-  const engine = mlcEngine(() => "x".repeat(200));
-  const run = new Agent({ model: webLlm(engine) }).prompt("Go.");
-  for await (const event of run) if (event.type === "message_update") run.abort();
-  await run;
-  assert.equal(engine.interrupted, 1);
-  assert.match(engine.asked[0].messages.at(-1).content, /Go/);
-});
-
 test("an engine that does not stop keeps the next answer waiting for a minute, and no longer", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const engine = wllamaEngine(() => "Again.");
@@ -249,12 +228,11 @@ test("an answer that is cut is cut, and its call does not run", async () => {
 });
 
 test("what nothing holds to a form makes no more calls than it may, and the engine is free again", async () => {
-  for (const [name, model, log] of engines((messages) => (JSON.stringify(messages).includes("Tool results") ? '{"say": "Done."}' : `{"calls": [${Array.from({ length: 9 }, (_, i) => `{"name": "get_weather", "arguments": {"city": "${i}"}}`).join(", ")}]}`))) {
+  for (const [name, model] of engines((messages) => (JSON.stringify(messages).includes("Tool results") ? '{"say": "Done."}' : `{"calls": [${Array.from({ length: 9 }, (_, i) => `{"name": "get_weather", "arguments": {"city": "${i}"}}`).join(", ")}]}`))) {
     /** @type {string[]} */
     const asked = [];
     const agent = new Agent({ model, tools: [weather(asked)] });
     assert.deepEqual([(await agent.prompt("Weather?")).text, asked], ["Done.", ["0", "1", "2", "3"]], name);
-    assert.equal(log.interrupted ?? 1, 1, "the engine was told");
     assert.equal((await agent.prompt("Thanks")).text, "Done.");
   }
 });
@@ -300,14 +278,12 @@ test("what engines write in their chunks beside words changes nothing, and what 
     ["nothing at all", () => undefined, undefined], ["a number", () => 7, undefined], ["no chunk", () => [null], undefined], ["no text", () => [chunk(12)], undefined],
     ["an error that is none", () => { throw undefined; }, undefined], ["a rejection that is none", () => Promise.reject(null), undefined],
   ];
-  for (const [name, give, said] of cases) for (const model of [wllama(/** @type {any} */ ({ createChatCompletion: give })), webLlm({ chat: { completions: { create: async () => streamed(await give()) } } })]) {
+  for (const [name, give, said] of cases) {
+    const model = wllama(/** @type {any} */ ({ createChatCompletion: give }));
     const { stopReason, error, text } = await new Agent({ model, tools: [weather()], retry: { maxAttempts: 1 } }).prompt("Hello");
     assert.deepEqual([stopReason, error?.code, text], said === undefined ? ["error", "server", ""] : ["completed", undefined, said], `${model.id}: ${name}`);
   }
 });
-
-/** @param {any} chunks */
-const streamed = (chunks) => (Array.isArray(chunks) ? (async function* () { yield* chunks; })() : chunks);
 
 test("promptApi: an answer that fits no constraint is asked for again", async () => {
   const { api } = languageModel(sensible);
@@ -327,8 +303,6 @@ test("promptApi: an answer that fits no constraint is asked for again", async ()
 
 test("wrong usages name the way out", async () => {
   await misused(() => wllama(/** @type {any} */ ({})), /createChatCompletion.*version 3/);
-  await misused(() => webLlm(/** @type {any} */ ({})), /MLCEngine.*chat\.completions\.create/);
-  await misused(() => transformers(/** @type {any} */ ({})), /`model` must be a loaded model/);
   await misused(() => promptApi(/** @type {any} */ ({ tools: "grammar" })), /"constrained", "native" or "prompted"/);
   await misused(() => promptApi({ tools: "native" }), /no tool calls of its own; leave `tools` out/);
   await misused(() => promptApi(/** @type {any} */ ({ maxCall: 3 })), /maxCalls/);

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { CreateMessageResultSchema, ElicitRequestSchema, ElicitResultSchema, ListRootsResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { ElicitRequestSchema, ElicitResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import { jsonSchemaValidator, mcpTools } from "../../../pkg/mcp.js";
 import { bare, results, said, serverOf } from "./made.mjs";
 import { Agent, call, deferred, misused, readRun, scripted, settle } from "../kit.mjs";
@@ -62,7 +62,7 @@ test("without a function the question is the agent's, of the call that it belong
   await server.dispose();
 });
 
-test("with `onElicit: false` a server is told that nobody can be asked; so with sampling and roots by default", async () => {
+test("with `onElicit: false` a server is told that nobody can be asked", async () => {
   const { made, here } = await serverOf(() => [bare("buy")], (_, extra) => asks(extra));
   const server = await mcpTools(here, { onElicit: false });
   assert.deepEqual(made.getClientCapabilities(), {});
@@ -247,32 +247,6 @@ test("a call that needs a login first is made again after it, a few times at mos
   assert.deepEqual([never.isError, tries, /log in first/.test(textOf(never))], [true, 8, true]);
 });
 
-test("a server may ask a model only where it was let, and gets what the host returns", async () => {
-  const ask = (/** @type {any} */ extra) => extra.sendRequest({ method: "sampling/createMessage", params: { messages: [{ role: "user", content: { type: "text", text: "2+2?" } }], maxTokens: 5 } }, CreateMessageResultSchema).then(said, (/** @type {any} */ error) => said(`${error.code}: ${error.message}`));
-  /** @type {any[]} */
-  const answers = ["four", { model: "m", content: { type: "text", text: "4" } }, undefined];
-  const { here } = await serverOf(() => [bare("think")], (_, extra) => ask(extra));
-  /** @type {any[]} */
-  const given = [];
-  const server = await mcpTools(here, { onSample: (request) => (given.push(request), answers.shift()) });
-  const told = [];
-  for (let i = 0; i < 3; i++) told.push(textOf((await results(server.tools, "think"))[0]));
-  assert.deepEqual([given[0].messages[0].content.text, given[0].maxTokens], ["2+2?", 5]);
-  assert.deepEqual([JSON.parse(told[0]).content.text, JSON.parse(told[1]).model], ["four", "m"]);
-  assert.match(told[2], /^-1: .*the host does not answer/);
-});
-
-test("roots: a list, or a function that is asked each time", async () => {
-  let place = "file:///a";
-  const { made, here } = await serverOf(() => [bare("where")], async (_, extra) => said(await extra.sendRequest({ method: "roots/list" }, ListRootsResultSchema)));
-  const server = await mcpTools(here, { onElicit: false, roots: () => [place, { uri: "file:///b", name: "b" }] });
-  const ask = async () => JSON.parse(textOf((await results(server.tools, "where"))[0])).roots;
-  assert.deepEqual(await ask(), [{ uri: "file:///a" }, { uri: "file:///b", name: "b" }]);
-  place = "file:///c";
-  assert.equal((await ask())[0].uri, "file:///c");
-  assert.deepEqual(made.getClientCapabilities(), { roots: {} });
-});
-
 test("a Client of one's own: declared, it is answered; undeclared or taken, it is an error that says what to do; letting go gives it back", async () => {
   const { here } = await serverOf(() => [bare("buy")], (_, extra) => asks(extra));
   const client = new Client({ name: "own", version: "1" }, { capabilities: { elicitation: {} }, jsonSchemaValidator });
@@ -280,7 +254,10 @@ test("a Client of one's own: declared, it is answered; undeclared or taken, it i
   const server = await mcpTools(client, { onElicit: () => "decline" });
   assert.equal(textOf((await results(server.tools, "buy"))[0]), '{"action":"decline"}');
   await misusedLater(() => mcpTools(client, { onElicit: () => "decline" }), /the client cannot answer the server's requests: .*elicitation\/create.*leave its handler to mcpTools/);
-  await misusedLater(() => mcpTools(client, { onSample: () => "" }), /declare the capability when you make the Client/);
+  const mute = new Client({ name: "mute", version: "1" });
+  await mute.connect((await serverOf(() => [bare("buy")], () => said(""))).here);
+  await misusedLater(() => mcpTools(mute, { onElicit: () => "decline" }), /declare the capability when you make the Client/);
+  await mute.close();
   await server.dispose();
   const again = await mcpTools(client, { onElicit: () => "cancel" });
   assert.equal(textOf((await results(again.tools, "buy"))[0]), '{"action":"cancel"}');

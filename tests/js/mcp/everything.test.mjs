@@ -21,7 +21,7 @@ const asked = [];
 const errors = [];
 const transport = new StdioClientTransport({ command: process.execPath, args: [EVERYTHING], stderr: "ignore" });
 const server = await mcpTools(transport, {
-  resources: true, roots: ["file:///project"], onSample: ({ messages }) => `a model's answer to ${messages[0]?.content.text}`, onError: (error) => errors.push(error),
+  resources: true, onError: (error) => errors.push(error),
   onElicit: (request) => (asked.push(request), request.mode === "url" ? "accept" : { action: "accept", content: /** @type {any} */ (request.requestedSchema)?.properties?.interpretation ? { interpretation: Object.values(/** @type {any} */ (request.requestedSchema).properties.interpretation.oneOf ?? [])[0]?.const ?? "technical" } : FORM }),
 });
 after(() => server.dispose());
@@ -33,7 +33,6 @@ const CALLS = {
   "get-env": [{}, /"PATH"/],
   "get-resource-links": [{ count: 2 }, /demo:\/\/resource\/dynamic/],
   "get-resource-reference": [{ resourceType: "Text", resourceId: 1 }, /demo:\/\/resource\/dynamic\/text\/1/],
-  "get-roots-list": [{}, /file:\/\/\/project/],
   "get-structured-content": [{ location: "Chicago" }, /"temperature":36/],
   "get-sum": [{ a: 17, b: 25 }, /42/],
   "get-tiny-image": [{}, /image\/png\]/],
@@ -43,7 +42,6 @@ const CALLS = {
   "toggle-subscriber-updates": [{}, /Started simulated/],
   "trigger-elicitation-request": [{}, /Ada/],
   "trigger-long-running-operation": [{ duration: 0.2, steps: 2 }, /completed/],
-  "trigger-sampling-request": [{ prompt: "2+2?", maxTokens: 5 }, /a model's answer to .*2\+2\?/],
   "trigger-url-elicitation": [{ url: "https://example.com/a", message: "Log in", errorPath: true }, /User completed the URL elicitation flow/],
   list_resources: [{}, /demo:\/\/resource\/static\/document\/architecture\.md: .*[^]*/],
   read_resource: [{ uri: "demo://resource/dynamic/text/7" }, /Resource 7/],

@@ -36,10 +36,10 @@ Object.assign(globalThis, {
     return { ...outcome, cancelled: sent.includes("notifications/cancelled") };
   },
   async changes(url) {
-    const client = new Client({ name: "page", version: "1" }, { capabilities: { sampling: {}, roots: {}, elicitation: {} }, jsonSchemaValidator });
+    const client = new Client({ name: "page", version: "1" }, { capabilities: { elicitation: {} }, jsonSchemaValidator });
     await client.connect(new StreamableHTTPClientTransport(new URL(url)));
     const server = await mcpTools(client);
-    const has = () => server.tools.some(({ name }) => name === "trigger-sampling-request");
+    const has = () => server.tools.some(({ name }) => name === "trigger-elicitation-request");
     if (!has()) await new Promise((resolve) => server.onChange(() => has() && resolve()));
     await client.close();
     return server.tools.length;

@@ -106,7 +106,7 @@ test("names are made legal and get a prefix; annotations say what asks and what 
 });
 
 test("the server's list changes: what is new comes, what stays is the same object, the agent takes it over", async () => {
-  const { client } = await everything({ sampling: {}, roots: {}, elicitation: {} });
+  const { client } = await everything({ elicitation: {} });
   const liveServer = await mcpTools(client);
   const before = new Map([...liveServer].map((tool) => [tool.name, tool]));
   const agent = new Agent({ model: scripted([]), tools: liveServer.tools });

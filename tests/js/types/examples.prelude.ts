@@ -41,7 +41,6 @@ declare const vault: { read(name: string): Promise<string> };
 declare function myModel(messages: LlmMessage[], signal: AbortSignal): AsyncIterable<AssistantMessageEvent>;
 declare function createOpenAI(options: any): (id: string) => LanguageModelLike;
 declare function createMistral(options: any): (id: string) => LanguageModelLike;
-declare function createAgentUIStreamResponse(options: { agent: AiAgentLike; uiMessages: any[] }): Promise<Response>;
 declare function lookUp(city: string, options: { signal: AbortSignal }): Promise<{ rain: boolean }>;
 declare function ask(...what: any[]): Promise<boolean>;
 declare function askForKey(why: string): void;

@@ -14,8 +14,8 @@ import { RemoteAgent } from "turnwheel/remote";
 import { useAgent } from "turnwheel/react";
 import { fileStore, joinFleet, openAgent, postgresStore, sqliteStore } from "turnwheel/stores/node";
 import type { DatabaseLike, Fleet, FleetCounts, FleetOptions, FleetStore, Lease, OpenAgent, PoolLike, StoreOptions } from "turnwheel/stores/node";
-import { expose, pageTools } from "turnwheel/webmcp";
-import type { ExposeOptions, PageAnnotations, PageTool, PageTools, PageToolsOptions } from "turnwheel/webmcp";
+import { pageTools } from "turnwheel/webmcp";
+import type { PageAnnotations, PageTool, PageTools, PageToolsOptions } from "turnwheel/webmcp";
 import type { AgentCall, AgentLike, AgentView, QueuedInput, ShownMessage, StreamingMessage, UseAgentOptions } from "turnwheel/react";
 
 const is = <T,>(value: T) => value;
@@ -82,9 +82,9 @@ export async function tools() {
   void mcpTools(client, { approval: "sometimes" });
   const answer = (request: McpElicitation): McpElicitResult => (request.mode === "url" ? { action: request.url ? "accept" : "cancel" } : { action: "accept", content: { n: 1, all: Object.keys(request.requestedSchema ?? {}) } });
   const authProvider = is<Partial<OAuthClientProvider>>({});
-  const more: McpTools = await mcpTools("http://a", { resources: true, onElicit: async (request, { signal, completed }) => (await completed, signal.aborted ? "cancel" : answer(request)), onSample: ({ messages }, { signal }) => (signal.aborted ? undefined : messages[0]?.role ?? "none"), roots: () => [new URL("file:///a"), { uri: "file:///b", name: "b" }], headers: { a: "b" }, fetch, authProvider, authorizationCode: "c" });
+  const more: McpTools = await mcpTools("http://a", { resources: true, onElicit: async (request, { signal, completed }) => (await completed, signal.aborted ? "cancel" : answer(request)), headers: { a: "b" }, fetch, authProvider, authorizationCode: "c" });
   const rest: [string | undefined, McpPrompt[]] = [more.instructions, await more.prompts()];
-  void mcpTools(new NextClient({ name: "a", version: "1" }), { onElicit: "ask", roots: ["file:///a"] });
+  void mcpTools(new NextClient({ name: "a", version: "1" }), { onElicit: "ask" });
   void mcpTools("http://a", { onElicit: false });
   return [told, like, rest, await more.prompt("a", { b: "c" })];
 }
@@ -95,9 +95,6 @@ export async function page() {
   const agent = new Agent({ model: scripted([]), tools: [...tools] });
   tools.onChange((changed) => void (agent.tools = changed));
   const hints: PageAnnotations = { readOnlyHint: true };
-  const exposing: ExposeOptions = { only: ["a"], exposedTo: ["https://a"], annotations: ({ idempotent }) => (idempotent ? hints : {}), confirm: ({ toolName }) => toolName === "a" };
-  const withdraw: () => void = await expose(tools.tools, exposing);
-  withdraw();
   // @ts-expect-error: no such word
   void pageTools({ approval: "destructive" });
   await tools.dispose();

@@ -437,10 +437,10 @@ function lookAt(agent: Agent, distant: RemoteAgent, tape: InspectedTape) {
   const frame: InspectorFrame = log.frame(log.end);
   const calls: InspectorCall[] = frame.calls;
   inspector.addEventListener("turnwheel-fork", ({ detail }) => is<InspectorFrame>(detail.frame));
-  const onTest = ({ detail }: InspectorEvents["turnwheel-test"]) => is<string>(detail.text);
+  const onSeek = ({ detail }: InspectorEvents["turnwheel-seek"]) => is<number>(detail.n);
   // @ts-expect-error: no agent
   inspector.source = 17;
-  return [calls, onTest, new Agent({ model: models[0]!, messages: frame.messages })];
+  return [calls, onSeek, new Agent({ model: models[0]!, messages: frame.messages })];
 }
 void lookAt;
 

@@ -1,8 +1,8 @@
 // The page for browser/webmcp.test.mjs: it has tools of its own, a form that is a tool, a frame with a tool, and an agent.
 
 import { initializeWebMCPPolyfill } from "@mcp-b/webmcp-polyfill";
-import { Agent, scripted, tool } from "turnwheel";
-import { expose, pageTools } from "turnwheel/webmcp";
+import { Agent, scripted } from "turnwheel";
+import { pageTools } from "turnwheel/webmcp";
 
 const isPolyfill = new URLSearchParams(location.search).has("polyfill");
 if (isPolyfill) initializeWebMCPPolyfill();
@@ -31,13 +31,6 @@ async function run(tools, calls, { onEvent = () => {}, ...options } = {}) {
   agent.subscribe((event) => (events.push(event), onEvent(event, agent)));
   const { stopReason } = await agent.prompt("Go");
   return { stopReason, asked: events.filter(({ type }) => type === "tool_approval_requested").length, results: events.filter(({ type }) => type === "tool_execution_end").toSorted((a, b) => (a.callId < b.callId ? -1 : 1)).map(({ result }) => result) };
-}
-
-/** Calls a tool as a script of the page would. */
-async function callAsScript(name, input, options) {
-  const tools = await document.modelContext.getTools();
-  const found = tools.find((one) => one.name === name);
-  return document.modelContext.executeTool(found, isPolyfill ? JSON.stringify(input) : input, options).then((value) => ({ value }), (error) => ({ error: error.name }));
 }
 
 Object.assign(globalThis, {
@@ -102,38 +95,6 @@ Object.assign(globalThis, {
     frame.remove();
     await page.refresh();
     return { names: outcome.results.map(({ content }) => content[0].text), after: page.tools.length };
-  },
-  expose: async () => {
-    const asked = [];
-    let leave = false;
-    const own = [
-      tool({ name: "add", description: "Adds", parameters: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] }, execute: ({ a, b }) => a + b }),
-      tool({ name: "pay", description: "Pays", parameters: { type: "object", properties: { amount: { type: "number" } } }, requiresApproval: ({ amount }) => amount > 100, execute: ({ amount }) => `paid ${amount}` }),
-      tool({ name: "long", description: "Long", parameters: { type: "object" }, maxResultBytes: 200, execute: () => "x".repeat(5000) }),
-      tool({ name: "late", description: "Late", parameters: { type: "object" }, timeoutMs: 20, execute: () => new Promise(() => {}) }),
-      tool({ name: "wait", description: "Waits", parameters: { type: "object" }, execute: (_, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("stopped")))) }),
-    ];
-    controllers["late"]?.abort();
-    const page = await pageTools({ only: ["look.up"] });
-    const withdraw = await expose([...own, ...page.tools], { confirm: async (request) => (asked.push(request.arguments.amount), leave) });
-    const listed = await document.modelContext.getTools();
-    const shownToAgent = (await pageTools()).tools.map(({ name }) => name);
-    const outcome = {
-      schema: listed.find(({ name }) => name === "add").inputSchema, hints: listed.find(({ name }) => name === "pay").annotations,
-      twice: listed.filter(({ name }) => name === "look_up").length, shownToAgent,
-      add: await callAsScript("add", { a: 17, b: 25 }), invalid: await callAsScript("add", { a: "x" }),
-      small: await callAsScript("pay", { amount: 5 }), refused: await callAsScript("pay", { amount: 500 }),
-      long: (await callAsScript("long", {})).value.length, late: await callAsScript("late", {}),
-    };
-    leave = true;
-    outcome.allowed = await callAsScript("pay", { amount: 700 });
-    const controller = new AbortController();
-    const waiting = callAsScript("wait", {}, { signal: controller.signal });
-    setTimeout(() => controller.abort(), 50);
-    outcome.aborted = (await waiting).error;
-    withdraw();
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    return { ...outcome, asked, left: (await document.modelContext.getTools()).map(({ name }) => name).filter((name) => own.some((one) => one.name === name)) };
   },
 });
 document.documentElement.dataset.ready = "";

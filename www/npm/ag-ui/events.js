@@ -63,7 +63,7 @@ export class AGUIEvents {
     const isOfClient = (/** @type {Pending} */ { kind, toolName }) => kind === "tool_call" && frontendTools.has(toolName ?? "");
     const interrupts = questions.filter(({ asked }) => !isOfClient(asked)).map(({ id, asked, lane }) => interruptOf(id, asked, lane));
     const pendingToolCallIds = questions.filter(({ asked }) => isOfClient(asked)).map(({ asked, lane }) => lane.shownCall(asked.callId ?? ""));
-    // Clients of before 1.0 refuse what they do not know.
+    // Clients of before 1.0 refuse what they do not know; CopilotKit and assistant-ui bring 0.0.59.
     /** @type {JsonValue} */
     const outcome = interrupts.length > 0 ? { type: "interrupt", interrupts } : { type: "success", ...(protocolVersion !== undefined && { pendingToolCallIds }) };
     this.#send({ type: "RUN_FINISHED", threadId, runId, outcome });

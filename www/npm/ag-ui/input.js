@@ -175,11 +175,10 @@ function userMessage({ content }) {
 
 /** @param {any} part @returns {UserMessage["content"]} */
 function userBlock(part) {
-  const { type, text, source, mimeType, data, filename, metadata, role } = part ?? {};
+  const { type, text, source, filename, metadata, role } = part ?? {};
   if (role !== undefined) throw misuse("a part of a message has no `role`");
   if (type === "text") return [{ type: "text", text: wordOf(text) }];
-  // Before 1.0 everything but texts was `binary`, with its members in the part itself.
-  const given = type === "binary" ? { type: data === undefined ? "url" : "data", value: data, mimeType } : (source ?? {});
+  const given = source ?? {};
   if (given.type !== "data" || typeof given.value !== "string") throw misuse(`a part of kind \`${wordOf(type)}\` must come with its data in base64; files elsewhere are not fetched`);
   const { mimeType: kind = "application/octet-stream" } = given;
   if (typeof kind !== "string" || !MIME_TYPE.test(kind)) throw misuse(`a part of kind \`${wordOf(type)}\` needs a \`mimeType\` such as image/png, got ${typeof kind === "string" ? JSON.stringify(kind.slice(0, 60)) : kindOf(kind)}`);

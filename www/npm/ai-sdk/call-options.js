@@ -16,7 +16,7 @@ export function callOptions(model, provider, options, request) {
   if (body && Object.keys(body).length > 0) {
     throw misuse(`model \`${model.modelId}\` is one of the AI SDK, which has no place for \`streamOptions.body\` (${Object.keys(body).join(", ")}); pass \`providerOptions\` to fromLanguageModel`);
   }
-  const tools = toolsOf(model, options.tools ?? {}, request);
+  const tools = toolsOf(options.tools ?? {}, request);
   const providerOptions = joined(ownOptions(model, request.options), options.providerOptions);
   return withoutUnset({
     ...options.call,
@@ -34,12 +34,11 @@ export function callOptions(model, provider, options, request) {
 
 /**
  * The tools of the agent, and those that the provider defines: where a name is in both, the provider knows the arguments.
- * @param {LanguageModelLike} model @param {{ [name: string]: any }} defined @param {ModelRequest} request
+ * @param {{ [name: string]: any }} defined @param {ModelRequest} request
  */
-function toolsOf({ specificationVersion }, defined, { tools }) {
+function toolsOf(defined, { tools }) {
   const own = tools.filter(({ name }) => !Object.hasOwn(defined, name)).map(({ name, description, parameters }) => ({ type: "function", name, description, inputSchema: parameters }));
-  const type = specificationVersion === "v2" ? "provider-defined" : "provider";
-  return [...own, ...Object.entries(defined).map(([name, { id, args }]) => ({ type, id, name, args: args ?? {} }))];
+  return [...own, ...Object.entries(defined).map(([name, { id, args }]) => ({ type: "provider", id, name, args: args ?? {} }))];
 }
 
 /** @param {StreamOptions["toolChoice"]} choice */

@@ -27,7 +27,7 @@ export function chatTransport(agent, options = {}) {
 }
 
 /** One conversation, which the agent keeps and the AI SDK sends whole each time. */
-export class Chat {
+class Chat {
   /** @param {Agent} agent @param {ChatTransportOptions} options @param {"steer" | "followUp"} whileRunning */
   constructor(agent, options, whileRunning) {
     this.agent = agent;
@@ -76,14 +76,14 @@ export class Chat {
   send({ trigger, messageId, messages, abortSignal }) {
     const { prompt, decisions, answers, messages: before } = fromUIMessages(messages, { agent: this.agent });
     const change = trigger === "regenerate-message" ? "again" : messageId !== undefined ? "anew" : undefined;
-    return this.submit({ prompt, decisions, answers, before, change, signal: abortSignal });
+    return this.#submit({ prompt, decisions, answers, before, change, signal: abortSignal });
   }
 
   /**
    * What the AI SDK has posted, in turnwheel's words. `change`: the prompt is the answered one again, or stands for another.
    * @param {Posted} posted
    */
-  async submit({ prompt, decisions, answers = {}, before, change, signal: abortSignal }) {
+  async #submit({ prompt, decisions, answers = {}, before, change, signal: abortSignal }) {
     if (!this.recording || this.recording.isOver) await this.#follow();
     if (!prompt) return this.#decide(decisions, answers, abortSignal);
     // A run that was stopped may not have ended yet; of one whose beginning changes nobody wants the end.
@@ -167,12 +167,6 @@ export class Chat {
     const places = messages.flatMap((message, at) => (textOf(message) === textOf(last) ? [at] : []));
     const place = places[count - 1] ?? places.at(-1) ?? -1;
     return isAgain || place < 0 ? place : messages.findIndex(({ role }, at) => role === "user" && at > place);
-  }
-
-  /** Whether the history has the last message of a conversation already. @param {UserMessage} prompt @param {AgentMessage[]} before */
-  knows(prompt, before) {
-    const count = (/** @type {readonly AgentMessage[]} */ messages) => messages.filter((message) => textOf(message) === textOf(prompt)).length;
-    return !this.agent.isRunning && count(this.agent.messages) > count(before);
   }
 }
 

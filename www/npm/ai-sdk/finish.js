@@ -8,7 +8,7 @@ import { isAnthropic } from "./families.js";
 /** @import { Part } from "./call.js" */
 
 /** @type {Record<string, MessageStopReason>} */
-const STOPS = { stop: "stop", length: "length", "tool-calls": "tool_use", "content-filter": "content_filter", other: "stop", unknown: "stop" };
+const STOPS = { stop: "stop", length: "length", "tool-calls": "tool_use", "content-filter": "content_filter", other: "stop" };
 
 /** The words of providers that the AI SDK has no word for, and what the wires of the package make of them. */
 const FILTERED = /filter|safety|recitation|blocklist|prohibited|spii|sensitive|guardrail|model_armor|toxic|content_policy|^language$/i;
@@ -16,17 +16,16 @@ const BROKEN = /^(error|abort|network_error|unexpected_tool_call|too_many_tool_c
 
 /**
  * Why an answer stopped, or the error that it ended with.
- * @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean, isRefused: boolean, hasOverlooked: boolean, ending: { isWhole: boolean, word?: string } | undefined }} answer
+ * @param {Part} part @param {{ hasCalls: boolean, isEmpty: boolean, hasOverlooked: boolean, ending: { isWhole: boolean, word?: string } | undefined }} answer
  * @returns {MessageStopReason | ErrorInfo}
  */
-export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, isRefused, hasOverlooked, ending }) {
-  // A word in v2, and later an object with the provider's own word in it.
-  const told = typeof finishReason === "string" ? finishReason : finishReason?.unified;
+export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, hasOverlooked, ending }) {
+  const told = finishReason?.unified;
   const word = String(finishReason?.raw ?? ending?.word ?? "");
   // A package that refused a chunk says `error` to the end, also if nothing was in the chunk.
   const unified = told === "error" && hasOverlooked && ending?.isWhole && finishReason?.raw === undefined ? "other" : told;
   // A package also says `error` of a chunk that it could not read.
-  const isUnnamed = ["other", "unknown", "error"].includes(unified) && ["", "error"].includes(word) && !ending?.word;
+  const isUnnamed = ["other", "error"].includes(unified) && ["", "error"].includes(word) && !ending?.word;
   if (unified === "interrupted" ? !ending?.isWhole : isUnnamed && (ending ? !ending.isWhole : isEmpty && unified !== "error")) {
     return { code: "network", message: "the stream ended early: the connection was cut before the answer was whole", retryable: true };
   }
@@ -34,7 +33,7 @@ export function endOf({ finishReason, providerMetadata }, { hasCalls, isEmpty, i
   if (unified === "error" || BROKEN.test(word)) return failed("server", word || "error");
   const blocked = Object.values(providerMetadata ?? {}).find((each) => each?.promptFeedback?.blockReason)?.promptFeedback.blockReason;
   if (blocked && isEmpty) return { code: "content_filtered", message: `the prompt was blocked: ${blocked}`, retryable: false };
-  const stop = isRefused ? "refusal" : stopOf(unified, word);
+  const stop = stopOf(unified, word);
   return hasCalls && stop === "stop" ? "tool_use" : stop;
 }
 
@@ -54,7 +53,7 @@ function stopOf(unified, word) {
 export function usageOf(model, { usage, providerMetadata }) {
   if (!usage) return;
   const told = isAnthropic(model) ? (usage.raw ?? providerMetadata?.anthropic?.usage) : undefined;
-  const counts = told?.output_tokens !== undefined ? countsOfAnthropic(told, usage) : typeof usage.inputTokens === "object" && usage.inputTokens !== null ? countsOfParts(usage) : countsOfV2(model, usage, providerMetadata);
+  const counts = told?.output_tokens !== undefined ? countsOfAnthropic(told, usage) : countsOfParts(usage);
   const { input, output, cacheRead, cacheWrite, reasoning } = counts;
   if ([input, output, cacheRead, cacheWrite].every((count) => !count)) return;
   return { input, output, cacheRead, cacheWrite, ...(reasoning && { reasoning }), total: input + output + cacheRead + cacheWrite };
@@ -65,28 +64,19 @@ export function usageOf(model, { usage, providerMetadata }) {
  * @param {any} raw @param {any} usage
  */
 function countsOfAnthropic({ input_tokens: input = 0, output_tokens: output = 0, cache_read_input_tokens: read, cache_creation_input_tokens: write, output_tokens_details: details }, usage) {
-  // v2 has no place for what was thought, and passes on what it was told.
+  // A package may leave out what was thought, but passes on what the provider said.
   const reasoning = usage.outputTokens?.reasoning ?? details?.thinking_tokens ?? 0;
   return { input: input ?? 0, output: output ?? 0, cacheRead: read ?? 0, cacheWrite: write ?? 0, reasoning };
 }
 
-/** v3, v4. @param {any} usage */
+/** @param {any} usage */
 function countsOfParts({ inputTokens, outputTokens, raw }) {
-  const { total = 0, noCache, cacheRead = 0, cacheWrite = 0 } = inputTokens;
+  const { total = 0, noCache, cacheRead = 0, cacheWrite = 0 } = inputTokens ?? {};
   const { total: output = 0, reasoning = 0 } = outputTokens ?? {};
   const input = Math.max(0, noCache ?? total - cacheRead - cacheWrite);
   // xAI's chat counts reasoning beside the output.
   const isBeside = reasoning > 0 && raw?.total_tokens === total + output + reasoning;
   return { input, output: isBeside ? output + reasoning : output, cacheRead, cacheWrite, reasoning };
-}
-
-/** v2: one number for all of the input, and what is in it differs. @param {LanguageModelLike} model @param {any} usage @param {any} metadata */
-function countsOfV2(model, { inputTokens: all = 0, outputTokens = 0, totalTokens = 0, cachedInputTokens: cacheRead = 0, reasoningTokens: reasoning = 0 }, metadata) {
-  if (isAnthropic(model)) {
-    return { input: all, output: outputTokens, cacheRead, cacheWrite: metadata?.anthropic?.cacheCreationInputTokens ?? 0, reasoning };
-  }
-  // Google's output is without its thinking.
-  return { input: Math.max(0, all - cacheRead), output: Math.max(outputTokens, totalTokens - all), cacheRead, cacheWrite: 0, reasoning };
 }
 
 /** What Anthropic says at the start (v4), for an answer that may be cut. @param {Part} part @returns {Generator<AssistantMessageEvent>} */

@@ -1,5 +1,5 @@
 // @ts-check
-// A language model of the AI SDK as a model of an agent: specification v2, v3 and v4, told apart by what the model says of
+// A language model of the AI SDK as a model of an agent: specification v3 and v4, told apart by what the model says of
 // itself. Nothing of the AI SDK is imported.
 
 import { withSetup } from "../core.js";
@@ -8,7 +8,7 @@ import { checkNames, kindOf, misuse, shownOf } from "../shared.js";
 /** @import { Model } from "../index.js" */
 /** @import { LanguageModelLike, LanguageModelOptions } from "../ai-sdk.js" */
 
-const VERSIONS = ["v2", "v3", "v4"];
+const VERSIONS = ["v3", "v4"];
 
 /** @param {LanguageModelLike} model @param {LanguageModelOptions} [options] @returns {Model} */
 export function fromLanguageModel(model, options = {}) {

@@ -159,12 +159,10 @@ function readFile(block) {
 
 /** An image or a file inside a result, as a version has it. @param {Media} block @param {Writer} writer @returns {PromptPart} */
 function mediaPart(block, writer) {
-  const { version } = writer;
   const { data, url, name } = block;
-  if (version === "v4") return filePart(block, writer);
+  if (writer.version === "v4") return filePart(block, writer);
   const kind = isImage(block) ? "image" : "file";
-  if (data === undefined) return version === "v3" ? { type: `${kind}-url`, url } : { type: "text", text: `[${kind === "image" ? "an" : "a"} ${kind} at ${url}]` };
+  if (data === undefined) return { type: `${kind}-url`, url };
   const { mediaType } = filePart(block, writer);
-  if (version === "v2") return { type: "media", mediaType, data };
   return { type: `${kind}-data`, mediaType, data, ...(kind === "file" && name !== undefined && { filename: name }) };
 }

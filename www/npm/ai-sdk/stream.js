@@ -5,7 +5,7 @@ import { errorInfo } from "../core.js";
 import { kindOf } from "../shared.js";
 import { argumentsText } from "../messages/arguments-text.js";
 import { endOf, usageOf, usageSoFar } from "./finish.js";
-import { endIn, isHarmless, refusalIn, unreadOf } from "./unread.js";
+import { endIn, isHarmless, unreadOf } from "./unread.js";
 
 /** @import { AssistantMessageEvent, ErrorInfo, JsonValue } from "../index.js" */
 /** @import { LanguageModelLike } from "../ai-sdk.js" */
@@ -46,8 +46,6 @@ export class AnswerReader {
     this.hasOverlooked = false;
     /** The characters of text that were read, and those that came once more. */
     this.words = { read: 0, repeated: 0 };
-    /** Whether a chunk had a refusal in it that the package does not read. */
-    this.isRefused = false;
     this.isOver = false;
   }
 
@@ -85,7 +83,7 @@ export class AnswerReader {
       case "ping":
         return yield { type: "ping" };
       case "raw":
-        return yield* this.#chunk(part.rawValue);
+        return this.#chunk(part.rawValue);
       case "error":
         if (isHarmless(part.error, this.words)) this.hasOverlooked = true;
         else this.failed ??= { error: part.error };
@@ -100,14 +98,9 @@ export class AnswerReader {
     if (this.failed) yield await failure(this.failed.error);
   }
 
-  /** A chunk comes before the parts that the package makes of it. @param {unknown} chunk @returns {Generator<AssistantMessageEvent>} */
-  *#chunk(chunk) {
+  /** A chunk comes before the parts that the package makes of it. @param {unknown} chunk */
+  #chunk(chunk) {
     if (!this.ending?.word) this.ending = endIn(chunk) ?? this.ending;
-    const refused = this.model.specificationVersion === "v2" && refusalIn(chunk);
-    if (refused) {
-      this.isRefused = true;
-      yield* this.#block("text", "delta", { type: "", id: refused.id, delta: refused.refusal });
-    }
     const unread = unreadOf(chunk);
     if (!unread) return;
     if ("error" in unread) this.failed ??= unread;
@@ -220,7 +213,7 @@ export class AnswerReader {
       return yield await failure(this.failed.error);
     }
     for (const block of this.blocks.values()) if (!block.isOver) yield* this.#close(block);
-    const end = endOf(part, { hasCalls: this.hasCalls, isEmpty: this.count === 0, isRefused: this.isRefused, hasOverlooked: this.hasOverlooked, ending: this.ending });
+    const end = endOf(part, { hasCalls: this.hasCalls, isEmpty: this.count === 0, hasOverlooked: this.hasOverlooked, ending: this.ending });
     if (typeof end === "string") return yield { type: "done", stopReason: end, ...(usage && { usage }) };
     if (usage) yield { type: "usage", ...usage };
     yield { type: "error", error: end };

@@ -24,13 +24,6 @@ export function unreadOf(chunk) {
   return thought && { id: "", thought };
 }
 
-/** What a chunk refuses with. v2 of the packages leaves it out, and the answer would be empty. @param {any} chunk @returns {{ id: string, refusal: string } | undefined} */
-export function refusalIn(chunk) {
-  if (chunk?.type === "response.refusal.delta") return { id: String(chunk.item_id), refusal: String(chunk.delta ?? "") };
-  const refusal = chunk?.choices?.[0]?.delta?.refusal;
-  return typeof refusal === "string" && refusal !== "" ? { id: "refusal", refusal } : undefined;
-}
-
 /**
  * Whether a chunk says that the answer is whole; `undefined` if it is of no known form. Until v4, a package says the same of an
  * answer that was cut and of one that ended for a reason without a name. Some servers of Chat Completions send no reason, but

@@ -2,7 +2,6 @@
 // <turnwheel-inspector>: the lanes, the slider and what there was at each moment. The parts are in view/.
 
 import { kindOf, misuse } from "../shared.js";
-import { asTest } from "./model/as-test.js";
 import { grouped, lanesInWords, short, summary } from "./model/words.js";
 import { open } from "./sources.js";
 import { parseTape } from "./tape-log.js";
@@ -11,7 +10,6 @@ import { download } from "./view/download.js";
 import { LanesView } from "./view/lanes.js";
 import { MomentLine } from "./view/moment.js";
 import { ConversationPanel, EventsPanel, RequestPanel, StatePanel, TablePanel } from "./view/panels.js";
-import { SearchBox } from "./view/search-box.js";
 import { styleSheet } from "./view/style.js";
 
 /** @import { InspectorFrame, InspectorSource } from "../inspector.js" */
@@ -61,7 +59,6 @@ export class TurnwheelInspector extends Base {
     const key = (/** @type {KeyboardEvent} */ event) => this.#key(event);
     this.lanes = new LanesView({ seek });
     this.lanes.scroller.addEventListener("keydown", key);
-    this.searchBox = new SearchBox(seek);
     this.slider = h("input", { type: "range", min: 0, max: 0, value: 0, step: 1, "aria-label": "Event", part: "slider" });
     this.slider.addEventListener("input", () => seek(Number(this.slider?.value)));
     // Home and End of a range go to its ends, arrows by one: as they should.
@@ -70,7 +67,6 @@ export class TurnwheelInspector extends Base {
       on: h("button", { type: "button", class: "icon", "aria-label": "Next event", onclick: () => seek(this.#n + 1) }, "›"),
       nearer: h("button", { type: "button", class: "icon", "aria-label": "Zoom in", onclick: () => this.lanes?.zoom(1.6) }, "+"),
       farther: h("button", { type: "button", class: "icon", "aria-label": "Zoom out", onclick: () => this.lanes?.zoom(1 / 1.6) }, "−"),
-      test: h("button", { type: "button", "aria-label": "Copy as test", title: "Copy as test", onclick: () => void this.#copyTest() }, "Copy", h("span", { class: "text" }, " as test")),
       save: h("button", { type: "button", "aria-label": "Save tape", title: "Save tape", onclick: () => this.#save() }, "Save", h("span", { class: "text" }, " tape")),
       open: h("button", { type: "button", "aria-label": "Open tape", title: "Open tape", onclick: () => this.file?.click() }, "Open", h("span", { class: "text" }, " tape")),
       fork: h("button", { type: "button", class: "primary", part: "fork", onclick: () => this.#fork() }, h("slot", { name: "fork" }, "Fork here")),
@@ -84,14 +80,14 @@ export class TurnwheelInspector extends Base {
     this.runs = h("div", { class: "runs", role: "group", "aria-label": "Runs", hidden: true }, this.buttons.before, this.which, this.buttons.after, this.buttons.all);
     this.moment = new MomentLine();
     this.spoken = h("div", { class: "hidden", "aria-live": "polite" });
-    this.note = h("div", { class: "hit", role: "status", hidden: true });
+    this.note = h("div", { class: "note", role: "status", hidden: true });
     /** @type {Panel[]} */
     this.panels = [new ConversationPanel(), new StatePanel(), new RequestPanel(), new EventsPanel(seek, key), new TablePanel(seek)];
-    const { fork, test, save, open, back, on, nearer, farther } = this.buttons;
+    const { fork, save, open, back, on, nearer, farther } = this.buttons;
     this.body = h("div", { class: "details" }, h("p", { class: "head title" }, "Conversation at this moment"), this.#buildTabs(), ...this.panels.map(({ root: panel }) => panel));
-    this.bar = h("div", { class: "bar" }, h("slot", { name: "title" }), this.searchBox.root, h("span", { class: "gap" }), this.runs, h("slot", { name: "actions" }), test, save, open);
+    this.bar = h("div", { class: "bar" }, h("slot", { name: "title" }), h("span", { class: "gap" }), this.runs, h("slot", { name: "actions" }), save, open);
     root.append(
-      this.bar, this.searchBox.hit, this.note, this.lanes.root,
+      this.bar, this.note, this.lanes.root,
       h("ul", { class: "legend", "aria-label": "Colours" }, ...LEGEND.map(([kind, name]) => h("li", { class: kind }, name))),
       h("div", { class: "transport" }, back, this.slider, on, farther, nearer),
       h("div", { class: "now" }, this.moment.where, this.moment.happened, fork),
@@ -215,7 +211,6 @@ export class TurnwheelInspector extends Base {
   #open() {
     const turn = ++this.#turn;
     this.lanes?.show(undefined);
-    this.searchBox?.show(undefined);
     this.#say("");
     if (this.#source) {
       const opened = open(this.#source);
@@ -236,7 +231,6 @@ export class TurnwheelInspector extends Base {
     this.#isFollowing = true;
     this.lanes?.show(opened.log);
     if (this.lanes) this.lanes.isLive = opened.isLive;
-    this.searchBox?.show(opened.log);
     this.#listen(opened);
     this.#updateActions();
     this.#schedule();
@@ -357,16 +351,13 @@ export class TurnwheelInspector extends Base {
   }
 
   #updateActions() {
-    if (!this.buttons || !this.searchBox) return;
-    const { fork, test, save, open: opens } = this.buttons;
-    const isEmpty = this.end === 0;
-    this.searchBox.root.hidden = !this.#allows("search");
+    if (!this.buttons) return;
+    const { fork, save, open: opens } = this.buttons;
     fork.hidden = !this.#allows("fork");
-    test.hidden = !this.#allows("test");
     save.hidden = !this.#allows("save") || !(this.#recorder ?? this.#opened?.toText);
     opens.hidden = !this.#allows("open");
-    fork.disabled = test.disabled = isEmpty;
-    const isBare = this.searchBox.root.hidden && test.hidden && save.hidden && opens.hidden && this.runs?.hidden === true;
+    fork.disabled = this.end === 0;
+    const isBare = save.hidden && opens.hidden && this.runs?.hidden === true;
     if (this.bar) this.bar.hidden = isBare && ![...this.children].some(({ slot }) => slot === "title" || slot === "actions");
   }
 
@@ -374,21 +365,6 @@ export class TurnwheelInspector extends Base {
     const { frame } = this;
     if (!frame) return;
     this.dispatchEvent(new CustomEvent("turnwheel-fork", { bubbles: true, composed: true, detail: { n: frame.n, frame, source: this.#source } }));
-  }
-
-  async #copyTest() {
-    const log = this.#opened?.log;
-    if (!log) return;
-    const text = asTest(log, this.#n);
-    const isHandled = !this.dispatchEvent(new CustomEvent("turnwheel-test", { bubbles: true, composed: true, cancelable: true, detail: { text } }));
-    if (isHandled) return;
-    try {
-      await navigator.clipboard.writeText(text);
-      this.#say("The run is copied as a test for node:test.");
-    } catch {
-      this.#say("This page may not write to the clipboard; the test is saved as a file.");
-      download("run.test.mjs", text, "text/javascript");
-    }
   }
 
   #save() {

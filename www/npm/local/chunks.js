@@ -1,5 +1,5 @@
 // @ts-check
-// What engines with the form of OpenAI's chat give and take: web-llm and wllama.
+// What an engine with the form of OpenAI's chat gives and takes, and when it is made.
 
 /** @import { Usage } from "../index.js" */
 /** @import { Asked, Chunk } from "./model.js" */
@@ -39,8 +39,8 @@ function usageOf({ prompt_tokens = 0, completion_tokens = 0, total_tokens, promp
   return { input: prompt_tokens - cacheRead, cacheRead, output: completion_tokens, total: total_tokens ?? prompt_tokens + completion_tokens };
 }
 
-/** The engine, made at its first use: by one call, however many wait. A failed one is made again. @template T @param {any} given @param {(engine: T) => void} [made] */
-export function engineOf(given, made) {
+/** The engine, made at its first use: by one call, however many wait. A failed one is made again. @template T @param {any} given */
+export function engineOf(given) {
   /** @type {Promise<T> | undefined} */
   let making = undefined;
   /** @type {T | undefined} */
@@ -61,15 +61,14 @@ export function engineOf(given, made) {
       } finally {
         making = undefined;
       }
-      made?.(/** @type {T} */ (engine));
       return /** @type {T} */ (engine);
     },
-    /** It is made anew, where that can be done; what it may still hold is let go. @param {string} end what does that */
-    lost(end) {
+    /** It is made anew, where that can be done; what it may still hold is let go. */
+    lost() {
       if (typeof given !== "function") return;
       const before = /** @type {any} */ (engine);
       engine = undefined;
-      Promise.resolve().then(() => before?.[end]?.()).catch(() => {});
+      Promise.resolve().then(() => before?.exit?.()).catch(() => {});
     },
   };
 }

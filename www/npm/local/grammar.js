@@ -28,12 +28,9 @@ const USES = { char: ["hex"], text: ["char"], integer: ["natural"], number: ["in
 /** @param {string} text */
 const literal = (text) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n").replaceAll("\r", "\\r").replaceAll("\t", "\\t")}"`;
 
-/**
- * The grammar of an answer. With `bounded`, texts in arguments have a longest length; XGrammar would compile for minutes.
- * @param {Form} form @param {{ bounded: boolean }} options
- */
-export function grammarOf({ tools, calls, output, mustCall }, { bounded }) {
-  const rules = new Rules(bounded);
+/** The grammar of an answer. @param {Form} form */
+export function grammarOf({ tools, calls, output, mustCall }) {
+  const rules = new Rules();
   // An answer without a word is no answer.
   const say = output ? rules.of(output) : `"\\"" ${rules.use("char")}+ "\\""`;
   const kinds = [];
@@ -47,9 +44,7 @@ export function grammarOf({ tools, calls, output, mustCall }, { bounded }) {
 }
 
 class Rules {
-  /** @param {boolean} bounded */
-  constructor(bounded) {
-    this.bounded = bounded;
+  constructor() {
     /** @type {string[]} */
     this.own = [];
     /** @type {Set<keyof typeof RULES>} */
@@ -84,7 +79,7 @@ class Rules {
         return this.add(shape.min === 0 ? `"[" (${item} ${more})? "]"` : `"[" ${item} ${more} "]"`);
       }
       case "string": {
-        if (!this.bounded || (shape.min === 0 && shape.max === 0)) return shape.max === 0 ? '"\\"\\""' : this.use("text");
+        if (shape.min === 0 && shape.max === 0) return '"\\"\\""';
         return this.add(`"\\"" ${this.use("char")}{${shape.min},${Math.max(shape.max ?? LONGEST_TEXT, shape.min)}} "\\""`);
       }
       case "integer":

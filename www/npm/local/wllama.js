@@ -22,7 +22,7 @@ export function wllama(engine, options = {}) {
       native: () => import("./native.js"),
       availability: async () => (held.ready ? "available" : held.making ? "downloading" : typeof WebAssembly === "object" ? "downloadable" : "unavailable"),
       prepare: async (signal) => void (await make(signal)),
-      constrain: async (form) => (await import("./grammar.js")).grammarOf(form, { bounded: true }),
+      constrain: async (form) => (await import("./grammar.js")).grammarOf(form),
       /** @param {Asked} asked @returns {AsyncGenerator<Chunk>} */
       async *answer(asked) {
         const wllama = /** @type {any} */ (await make(asked.signal));
@@ -36,7 +36,7 @@ export function wllama(engine, options = {}) {
         if (/grammar/i.test(text)) return "constraint";
         if (error?.type === "load_error" || error?.type === "model_not_initialized" || !held.ready) return { code: "server" };
         // A worker that died is made anew.
-        held.lost("exit");
+        held.lost();
         return { code: "server", retryable: typeof engine === "function" };
       },
       dispose: async () => void (held.ready && (await /** @type {any} */ (await make(undefined)).exit?.())),

@@ -133,7 +133,7 @@ function shownAddress(given) {
 const refusal = (message) => Object.assign(new Error(message), { code: INVALID });
 
 /** The value, or nothing when the signal is aborted first. @template T @param {AbortSignal} signal @param {T | Promise<T>} value @returns {Promise<T | undefined>} */
-export async function until(signal, value) {
+async function until(signal, value) {
   /** @type {() => void} */
   let onAbort = () => {};
   const aborted = new Promise((/** @type {(value: undefined) => void} */ resolve) => {

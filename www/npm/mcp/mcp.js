@@ -10,8 +10,8 @@ import { Watch } from "./watch.js";
 
 /** @import { McpClient, McpToolsOptions, McpTransport } from "../mcp.js" */
 
-const OPTIONS = ["prefix", "name", "only", "approval", "timeoutMs", "totalTimeoutMs", "maxResultBytes", "onError", "clientInfo", "resources", "onElicit", "onSample", "roots", "headers", "fetch", "authProvider", "authorizationCode"];
-const FUNCTIONS = /** @type {const} */ (["onSample", "onError", "fetch", "name"]);
+const OPTIONS = ["prefix", "name", "only", "approval", "timeoutMs", "totalTimeoutMs", "maxResultBytes", "onError", "clientInfo", "resources", "onElicit", "headers", "fetch", "authProvider", "authorizationCode"];
+const FUNCTIONS = /** @type {const} */ (["onError", "fetch", "name"]);
 
 /**
  * Returns the tools of a server, kept up to date.
@@ -31,7 +31,7 @@ export async function mcpTools(source, options = {}) {
   if (given && !given.transport) throw misuse("the MCP client is not connected; await client.connect(transport) first");
   const server = new McpServer(options, given === undefined);
   let withdraw = () => {};
-  const prepare = async (/** @type {McpClient} */ client) => void (withdraw = await offer(client, options, Watch.of(client), server.elicitor));
+  const prepare = async (/** @type {McpClient} */ client) => void (withdraw = await offer(client, Watch.of(client), server.elicitor));
   if (given) {
     refuseOptionsOfAddresses(options, "a Client");
     await prepare(given);

@@ -1,5 +1,5 @@
 // @ts-check
-// What the client offers a server: answers to its questions, a model, and where the work is; the last two only if the host says so.
+// What the client offers a server: answers to its questions.
 
 import { misuse } from "../shared.js";
 import { isSuccessor } from "./call.js";
@@ -11,38 +11,29 @@ import { isSuccessor } from "./call.js";
 /** Answers questions; loaded with the first one. @typedef {() => Promise<Elicitor>} Elicitors */
 
 /** What a connection of our own declares. @param {McpToolsOptions} options */
-export function capabilitiesOf({ onElicit, onSample, roots }) {
-  return { ...(onElicit !== false && { elicitation: { form: {}, url: {} } }), ...(onSample && { sampling: {} }), ...(roots && { roots: {} }) };
+export function capabilitiesOf({ onElicit }) {
+  return onElicit === false ? {} : { elicitation: { form: {}, url: {} } };
 }
 
+const METHOD = "elicitation/create";
+
 /**
- * Registers the handlers. Returns a function that takes them away.
- * @param {McpClient} client @param {McpToolsOptions} options @param {Watch} watch @param {Elicitors | undefined} elicitor @returns {Promise<() => void>}
+ * Registers the handler. Returns a function that takes it away.
+ * @param {McpClient} client @param {Watch} watch @param {Elicitors | undefined} elicitor @returns {Promise<() => void>}
  */
-export async function offer(client, { onSample, roots }, watch, elicitor) {
-  /** @type {[method: string, schema: string, handler: (request: any, extra: any) => unknown][]} */
-  const handlers = [];
-  if (elicitor) handlers.push(["elicitation/create", "ElicitRequestSchema", ({ params }, extra) => watch.during(idOf(extra), "elicitation/create", signalOf(extra), async (request) => (await elicitor()).answer(watch, params, request))]);
-  if (onSample) handlers.push(["sampling/createMessage", "CreateMessageRequestSchema", ({ params }, extra) => watch.during(idOf(extra), "sampling/createMessage", signalOf(extra), async ({ controller }) => (await import("./sampling.js")).sample(onSample, params, controller.signal))]);
-  if (roots) handlers.push(["roots/list", "ListRootsRequestSchema", async () => ({ roots: (await import("./sampling.js")).rootsOf(typeof roots === "function" ? await roots() : roots) })]);
-  if (handlers.length === 0) return () => {};
+export async function offer(client, watch, elicitor) {
+  if (!elicitor) return () => {};
   const registrar = /** @type {any} */ (client);
-  if (typeof registrar.setRequestHandler !== "function") throw misuse("this client takes no handlers for the server's requests; `onElicit`, `onSample` and `roots` need a Client of the SDK");
+  if (typeof registrar.setRequestHandler !== "function") throw misuse("this client takes no handlers for the server's requests; `onElicit` needs a Client of the SDK");
   const schemas = isSuccessor(client) ? undefined : /** @type {any} */ (await import("@modelcontextprotocol/sdk/types.js"));
-  /** @type {string[]} */
-  const taken = [];
-  const remove = () => taken.forEach((method) => registrar.removeRequestHandler?.(method));
+  const handler = (/** @type {any} */ { params }, /** @type {any} */ extra) => watch.during(idOf(extra), METHOD, signalOf(extra), async (request) => (await elicitor()).answer(watch, params, request));
   try {
-    for (const [method, schema, handler] of handlers) {
-      registrar.assertCanSetRequestHandler?.(method);
-      registrar.setRequestHandler(schemas ? schemas[schema] : method, handler);
-      taken.push(method);
-    }
+    registrar.assertCanSetRequestHandler?.(METHOD);
+    registrar.setRequestHandler(schemas ? schemas.ElicitRequestSchema : METHOD, handler);
   } catch (error) {
-    remove();
     throw misuse(`the client cannot answer the server's requests: ${/** @type {Error} */ (error).message}; declare the capability when you make the Client, and leave its handler to mcpTools`, error);
   }
-  return remove;
+  return () => registrar.removeRequestHandler?.(METHOD);
 }
 
 /** @param {any} extra the SDK's, or its successor's */

@@ -4,7 +4,7 @@
 import { tool as checked } from "../core.js";
 import { complain, isBase64, kindOf, MIME_TYPE, misuse, textOf } from "../shared.js";
 import { ToolList } from "../mcp/tool-list.js";
-import { exposed, fromPages, modelContext } from "./context.js";
+import { modelContext } from "./context.js";
 
 /** @import { ToolContext, ToolDefinition } from "../index.js" */
 /** @import { PageAnnotations, PageTool, PageToolsOptions } from "../webmcp.js" */
@@ -34,7 +34,7 @@ export async function pageTools(options = {}) {
   const { approval = "writes", prefix } = options;
   if (typeof approval !== "function" && !Object.hasOwn(APPROVAL, approval)) throw misuse(`\`approval\` must be ${Object.keys(APPROVAL).map((word) => JSON.stringify(word)).join(", ")} or a function, got ${JSON.stringify(approval)}`);
   if (prefix !== undefined && !/^[a-zA-Z0-9_-]{0,40}$/.test(prefix)) throw misuse(`\`prefix\` may have letters, digits, - and _, 40 at most, got ${JSON.stringify(prefix)}`);
-  const tools = new PageTools(modelContext("pageTools", "getTools"), options);
+  const tools = new PageTools(modelContext(), options);
   try {
     await tools.refresh();
   } catch (error) {
@@ -100,8 +100,7 @@ class PageTools extends ToolList {
     const known = new Map();
     /** @type {Set<string>} */
     const names = new Set();
-    const others = listed.filter((one) => !(one?.window === globalThis.window && exposed.has(one?.name)));
-    for (const registered of others) {
+    for (const registered of listed) {
       const shown = this.#readable(registered);
       if (!shown) continue;
       if (only && !(typeof only === "function" ? only(shown) : only.includes(shown.name))) continue;
@@ -156,7 +155,7 @@ class PageTools extends ToolList {
     // The polyfill keeps no `consequentialHint`, and what nobody tells is no leave.
     const rule = approval === "consequential" && this.#context.__isWebMCPPolyfill ? "writes" : approval;
     try {
-      const definition = checked({
+      return checked({
         name, description: shown.description || shown.title || "",
         parameters: shown.inputSchema ?? { type: "object", properties: {} },
         requiresApproval: typeof rule === "function" ? rule(shown) !== false : APPROVAL[rule](hints),
@@ -164,8 +163,6 @@ class PageTools extends ToolList {
         ...(timeoutMs !== undefined && { timeoutMs }), ...(maxResultBytes !== undefined && { maxResultBytes }),
         execute: (/** @type {any} */ args, /** @type {ToolContext} */ context) => this.#execute(shown, current(), args, context),
       });
-      fromPages.add(definition);
-      return definition;
     } catch (error) {
       this.#report(new Error(`the page's tool \`${shown.name}\` is left out: ${textOf(error)}`, { cause: error }));
     }

@@ -110,6 +110,9 @@ pub(super) const PARTS: &[Part] = &[
         command: &["node", "--test", PAIRS, TAP, "FILES"] },
     Part { name: "attacks", files: "tests/js/attacks/*.test.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", PAIRS, TAP, "FILES"] },
+    // SQLite is in Node from 22 on, which is fetched; PostgreSQL where it is installed.
+    Part { name: "stores", files: "tests/e2e/stores.mjs", needs: Need::Package, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "aimock", files: "tests/js/aimock.mjs", needs: Need::Package, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "workerd", files: "tests/js/workerd/*.test.mjs", needs: Need::Package, count: Count::Node,

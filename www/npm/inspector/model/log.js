@@ -7,7 +7,6 @@ import { checkNames, kindOf, misuse, numbersWithDefaults } from "../../shared.js
 import { HistoryVersions } from "./history.js";
 import { Lanes } from "./lanes.js";
 import { Requests } from "./requests.js";
-import { search } from "./search.js";
 import { AgentState } from "./state.js";
 import { messageText, short } from "./words.js";
 
@@ -39,8 +38,6 @@ export class InspectorLog {
     this.history = new HistoryVersions();
     this.requests = new Requests();
     this.lanes = new Lanes();
-    /** What people and hosts said, with the moment from which it was in the history. @type {{ n: number, message: AgentMessage }[]} */
-    this.said = [];
     /** What the clock of the agent is ahead of this one. */
     this.ahead = 0;
     /** @type {Set<() => void>} */
@@ -107,9 +104,7 @@ export class InspectorLog {
     const isWhole = type === "message_start" || type === "turn_start" || type === "context_compacted" || type === "run_resumed";
     const added = messages ? this.history.note(n, messages, isWhole) : this.history.append(n, this.#addedBy(event));
     for (const message of added) {
-      if (message.role !== "user" && message.role !== "custom") continue;
-      this.said.push({ n, message });
-      this.lanes.mark("said", short(messageText(message)), at, n);
+      if (message.role === "user" || message.role === "custom") this.lanes.mark("said", short(messageText(message)), at, n);
     }
   }
 
@@ -195,11 +190,6 @@ export class InspectorLog {
     return from.state;
   }
 
-  /** Finds a text, in small steps. @param {string} text */
-  search(text) {
-    return search(this, text);
-  }
-
   /** Forgets the oldest turns: at least `limit` events are left. */
   #forget() {
     let kept = 0;
@@ -212,6 +202,5 @@ export class InspectorLog {
     this.first = first;
     this.history.forget(first);
     this.lanes.forget(first);
-    this.said = this.said.filter(({ n }) => n >= first);
   }
 }

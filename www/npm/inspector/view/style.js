@@ -44,12 +44,7 @@ button.more { display: block; margin: 4px 0; padding: 0; border: 0; background: 
 
 .bar { display: flex; flex-wrap: wrap; align-items: center; gap: 6px; min-width: 0; }
 .bar .gap { flex: 1; }
-.search { display: flex; align-items: center; gap: 4px; flex: 1 1 110px; max-width: 340px; min-width: 0; }
-.search input { flex: 1; min-width: 60px; width: 100%; padding: 3px 9px; border: 1px solid var(--i-edge); border-radius: 7px; background: var(--i-panel); }
-.search input::placeholder { color: var(--i-soft); opacity: 1; }
-.search .hits { color: var(--i-soft); font-size: 12px; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.hit { padding: 4px 9px; border-radius: 7px; background: var(--i-tint); color: var(--i-soft); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: 12px; }
-.hit mark { background: var(--i-amber); color: var(--i-panel); border-radius: 2px; padding: 0 2px; }
+.note { padding: 4px 9px; border-radius: 7px; background: var(--i-tint); color: var(--i-soft); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-size: 12px; }
 
 .runs { display: flex; align-items: center; gap: 4px; color: var(--i-soft); font-size: 12px; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .runs button[aria-pressed="true"] { border-color: var(--i-accent); color: var(--i-accent); }
@@ -79,7 +74,7 @@ canvas { display: block; width: 100%; cursor: crosshair; touch-action: pan-y; }
 .legend .done::before { background: var(--i-blue); } .legend .failed::before { background: var(--i-red); } .legend .cut::before { background: transparent; border: 1.5px dashed var(--i-amber); }
 .legend .asked::before { background: var(--i-amber); }
 
-.bar, .hit, .stage, .legend, .transport, .now, .facts { flex: none; }
+.bar, .note, .stage, .legend, .transport, .now, .facts { flex: none; }
 .details { display: flex; flex-direction: column; gap: 8px; flex: 1 0 calc(var(--inspector-panel-height, 240px) + 40px); min-height: 0; min-width: 0; }
 .tabs { display: flex; gap: 2px; border-bottom: 1px solid var(--i-line); overflow-x: auto; scrollbar-width: none; }
 .tabs button { flex: none; padding: 4px 10px 5px; border: 0; border-radius: 7px 7px 0 0; background: none; color: var(--i-soft); border-bottom: 2px solid transparent; }
