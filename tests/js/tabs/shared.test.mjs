@@ -184,12 +184,29 @@ test("what is no message of a tab is dropped, with a notice", async (t) => {
   await leave(agent);
 });
 
-test("an owner that hears of a later one gives way", async () => {
+/** As if a tab had claimed the agent while this one slept. @param {string} id */
+async function claimElsewhere(id) {
+  const result = (/** @type {IDBRequest} */ request) => new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  const database = await result(indexedDB.open("turnwheel"));
+  const agents = database.transaction("agents", "readwrite").objectStore("agents");
+  const row = await result(agents.get(id));
+  await result(agents.put({ ...row, fence: row.fence + 1 }, id));
+  database.close();
+}
+
+test("an owner that hears of a later one gives way, if the store knows of it", async () => {
   const id = fresh();
   /** @type {string[]} */
   const roles = [];
   const agent = await shared(id, says("one", "two"), { onRole: (role) => void roles.push(role) });
   const channel = new BroadcastChannel(`turnwheel:${JSON.stringify(["turnwheel", id])}`);
+  channel.postMessage({ v: 1, type: "owner", epoch: 2 });
+  assert.equal((await agent.prompt("Go")).stopReason, "completed");
+  assert.deepEqual(roles, ["owner"]);
+  await claimElsewhere(id);
   channel.postMessage({ v: 1, type: "owner", epoch: 2 });
   // Nobody else has the lock, so it has the agent again.
   await until(() => roles.length === 3);

@@ -77,6 +77,7 @@ function shelfOf(area) {
       if (gone.length > 0) await area.remove(gone);
       return true;
     },
+    fence: async (id) => (await rowOf(id)).fence,
     async events(id, _, after, limit) {
       const { last } = await rowOf(id);
       return (await parts(id, "r", after + 1, Math.min(after + PER_ROW, last) + 1)).slice(0, limit).map(({ json }) => json);

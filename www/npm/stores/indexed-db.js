@@ -84,6 +84,7 @@ function shelfOf(database) {
       await resultOf(tables.agents.put(row, id));
       return true;
     }),
+    fence: (id) => database.transact("readonly", async ({ agents }) => (await rowOf(agents, id))?.fence ?? 0),
     events: (id, _, after, limit) => database.transact("readonly", async (tables) => (await logOf(tables, id, after, limit)).map(({ json }) => json)),
     read: (id) => database.transact("readonly", async (tables) => keptOf(tables, id, await rowOf(tables.agents, id))),
     remove: (id) => database.transact("readwrite", async ({ agents, checkpoints, messages, rows }) => {

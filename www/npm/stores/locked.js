@@ -11,10 +11,10 @@ import { CLAIMS, lockOf } from "./locks.js";
 /** @import { How } from "./hold.js" */
 /**
  * Where the agents of tabs are kept. A claim is made by the one that has the lock, and holds as long as that.
- * @typedef {Pick<LeaseShelf, "others" | "save" | "events"> & KeptShelf & { claim(id: string): Promise<Claimed> }} TabShelf
+ * @typedef {Pick<LeaseShelf, "others" | "save" | "events"> & KeptShelf & { claim(id: string): Promise<Claimed>, fence(id: string): Promise<number> }} TabShelf
  */
 /** `at`: when the lock was given. @typedef {{ lease: Lease, at: number }} Claim */
-/** What `shared` of turnwheel/tabs needs of a store; `open` gets it ready for a claim. @typedef {{ scope: string, open(id: string): Promise<unknown>, claim(id: string, how: How): Promise<Claim | undefined> }} Claims */
+/** What `shared` of turnwheel/tabs needs of a store; `open` gets it ready for a claim, and `fence` is that of the last claim. @typedef {{ scope: string, open(id: string): Promise<unknown>, fence(id: string): Promise<number>, claim(id: string, how: How): Promise<Claim | undefined> }} Claims */
 
 /** @param {TabShelf} shelf @param {string} scope names the store among all of this origin */
 export function claimsOf(shelf, scope) {
@@ -38,7 +38,7 @@ export function claimsOf(shelf, scope) {
     }
   }
   /** @type {Claims} */
-  const claims = { scope, claim, open: (id) => shelf.events(id, 0, Number.MAX_SAFE_INTEGER, 1) };
+  const claims = { scope, claim, fence: shelf.fence, open: (id) => shelf.events(id, 0, Number.MAX_SAFE_INTEGER, 1) };
   return {
     [CLAIMS]: claims,
     /** @param {string} id @param {{ waitMs?: number }} [how] */

@@ -20,10 +20,8 @@ export class Asks {
     this.messageBytes = messageBytes;
     /** @type {Map<string, Call>} */
     this.calls = new Map();
-    /** The highest epoch that was heard of. */
+    /** That of the owner; 0 as long as none is known. */
     this.epoch = 0;
-    /** That of before, when nothing was heard of it for long. */
-    this.doubted = 0;
     /** When the owner was last heard. */
     this.heardAt = 0;
   }
@@ -52,19 +50,10 @@ export class Asks {
   ownerIs(epoch, isSure = false) {
     if (epoch <= this.epoch && !isSure) return;
     this.epoch = epoch;
-    if (epoch === this.doubted) return;
-    this.doubted = 0;
     for (const [id, call] of [...this.calls]) {
       if (call.answered === 0) this.#send(id, call);
       else this.#end(id, new Error("another tab has the agent now"));
     }
-  }
-
-  /** The owner is silent: perhaps there never was one with such a number, and some script only said so. The next one is believed. */
-  doubt() {
-    if (this.epoch === 0) return;
-    this.doubted = this.epoch;
-    this.epoch = 0;
   }
 
   /** @param {Message} message @returns {boolean} whether it is from the owner of now */

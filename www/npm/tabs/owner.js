@@ -6,8 +6,6 @@ import { getEngine } from "../core.js";
 import { agentHandler } from "../server/server.js";
 import { kindOf, misuse } from "../shared.js";
 import { Lease } from "../stores/lease.js";
-import { indexedDBStore } from "../stores/indexed-db.js";
-import { CLAIMS } from "../stores/locks.js";
 import { Answers, requestOf } from "./answers.js";
 
 /** @import { Agent } from "../index.js" */
@@ -23,9 +21,6 @@ export { Watch } from "./watch.js";
 const LEAVE_MS = 2000;
 /** A listener that hears nothing learns that often that somebody is there. */
 const KEEP_ALIVE_MS = 15_000;
-
-/** @returns {Claims} */
-export const claimsHere = () => indexedDBStore()[CLAIMS];
 
 /** Gets ready what takes longest when a tab becomes the owner: the engine, and the place where the agent is kept. @param {Claims} claims @param {string} id */
 export async function warmUp(claims, id) {

@@ -3,7 +3,7 @@
 // agent, so when the owner goes, the next one has it at once.
 
 import { abortController, complain, misuse, uuid } from "../shared.js";
-import { lockOf, onLeave } from "../stores/locks.js";
+import { CLAIMS, lockOf, onLeave } from "../stores/locks.js";
 import { Asks } from "./asks.js";
 import { Channels } from "./channel.js";
 
@@ -34,6 +34,10 @@ const IDLE_MS = 2000;
 /** How long a tab waits before it tries again to own an agent that could not be made; doubled each time. */
 const RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;
+/** How long a tab waits at most until it asks the store again who the owner is, when the store knew of no newer one. */
+const CHECK_MS = 1000;
+/** So many messages wait for what the store says. */
+const MAX_UNCHECKED = 100;
 
 export class Tab {
   /** @param {TabOptions} options */
@@ -58,8 +62,13 @@ export class Tab {
     this.ownerHalf = import("./owner.js");
     this.ownerHalf.catch(() => {});
     /** Where the agent is kept. @type {Promise<Claims>} */
-    this.claims = this.ownerHalf.then(({ claimsHere }) => options.claims ?? claimsHere());
+    this.claims = options.claims ? Promise.resolve(options.claims) : import("../stores/indexed-db.js").then(({ indexedDBStore }) => indexedDBStore()[CLAIMS]);
     this.claims.catch(() => {});
+    /** The highest epoch that the store knows of, as far as this tab knows. */
+    this.known = 0;
+    /** Messages with a higher one. @type {Message[]} */
+    this.unchecked = [];
+    this.isChecking = false;
     const name = lockOf(options.scope ?? "", options.id);
     this.channels = new Channels(name, this.tab, options.messageBytes, (message) => this.#take(message));
     this.asks = new Asks(this.tab, (message) => this.channels.post(message), () => this.owned?.answer, options.messageBytes);
@@ -157,11 +166,35 @@ export class Tab {
       if (message.type === "ping" && this.making) this.channels.post({ v: 1, type: "soon", epoch: this.making.fence });
       return this.owned?.answers.take(message);
     }
-    // Another tab has taken over while this one slept; its lease says so too, only later.
-    if (this.owned && message.epoch > this.owned.lease.fence) this.owned.lease.lose();
+    if (message.epoch > this.known) return void this.#check(message);
     if (!this.asks.take(message)) return;
     if (message.type === "bye") this.leftAt = performance.now();
     else if (message.type !== "soon" && !this.owned) this.#setRole("follower");
+  }
+
+  /** Somebody speaks of a newer owner. Any script of this origin can do so, and only the store knows. @param {Message} message */
+  async #check(message) {
+    if (this.unchecked.length < MAX_UNCHECKED) this.unchecked.push(message);
+    if (this.isChecking) return;
+    this.isChecking = true;
+    try {
+      while (this.unchecked.length > 0 && !this.isOff) {
+        const fence = await (await this.claims).fence(this.options.id);
+        const isNewer = fence > this.known;
+        this.known = Math.max(fence, this.known);
+        // Another tab has taken over while this one slept; its lease says so too, only later.
+        if (this.owned && fence > this.owned.lease.fence) this.owned.lease.lose();
+        for (const message of this.unchecked.splice(0)) if ("epoch" in message && message.epoch <= this.known) this.#take(message);
+        // The owner may have said so while nothing more could wait here.
+        if (isNewer) this.ping();
+        else await new Promise((resolve) => setTimeout(resolve, Math.min(CHECK_MS, this.options.stealMs / 10)));
+      }
+    } catch (error) {
+      this.unchecked = [];
+      this.options.onError(error);
+    } finally {
+      this.isChecking = false;
+    }
   }
 
   // ---- owning
@@ -207,6 +240,7 @@ export class Tab {
     const { channels, options } = this;
     lease.signal.addEventListener("abort", () => this.#lost(lease));
     this.making = lease;
+    this.known = Math.max(lease.fence, this.known);
     try {
       const { own } = await this.ownerHalf;
       this.owned = await own(claimed, options, channels);

@@ -51,7 +51,6 @@ export class Watch {
     if (this.isSilent) return this.steal();
     if (isNeeded && now - this.#since >= stealMs / 2) {
       this.pingedAt = now;
-      asks.doubt();
       this.ping();
     }
   }
