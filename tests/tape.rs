@@ -84,7 +84,8 @@ fn tapes_of_every_version_live_again() {
             let scenario = read(&std::fs::read_to_string(file).unwrap()).unwrap();
             let natural = Route::natural(&scenario);
             let (_, tape) = play_recorded(scenario, natural, false);
-            let kept = format!("native-{}-{name}.tape", env!("CARGO_PKG_VERSION"));
+            let format = Tape::parse(&tape).unwrap().header().number_at("tape").unwrap();
+            let kept = format!("native-{}-v{format}-{name}.tape", env!("CARGO_PKG_VERSION"));
             std::fs::write(folder.join(kept), tape).unwrap();
         }
     }

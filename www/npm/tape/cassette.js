@@ -7,7 +7,7 @@ import { answersOf } from "./ask.js";
 import { ready } from "./module.js";
 import { entriesOf, isTape } from "./replay.js";
 import { differenceOf, nearest, shown, stable } from "./requests.js";
-import { noTool, rulesOf, Tape, understood } from "./text.js";
+import { noTool, rulesOf, Tape, understood, VERSION } from "./text.js";
 
 /** @import { AssistantMessageEvent, JsonValue, Model, ModelRequest, RunInfo, ToolDefinition } from "../index.js" */
 /** @import { CassetteOptions } from "../tape.js" */
@@ -82,7 +82,7 @@ class Cassette {
 
   /** The tape, with what was added. @returns {Tape} */
   toTape() {
-    const header = JSON.stringify({ tape: 1, engine: "cassette", createdAt: this.#createdAt });
+    const header = JSON.stringify({ tape: VERSION, engine: "cassette", createdAt: this.#createdAt });
     const lines = this.#tape?.toText().trimEnd().split("\n") ?? [header];
     // The last line says what a replay gives, which does not change.
     const at = this.#tape?.complete ? lines.length - 1 : lines.length;

@@ -7,8 +7,8 @@ import { calls } from "./module.js";
 
 /** @import { TapeHeader } from "../tape.js" */
 
-/** The version of the format. */
-const VERSION = 1;
+/** The version of the format that is written, and the highest that is read; the crate has the same. */
+export const VERSION = 2;
 
 /** What stands before the line of an agent inside a call. */
 const BEFORE = '],"line":';
@@ -28,7 +28,7 @@ export class Tape {
     if (mark !== MARK) throw misuse("a tape is made by Tape.parse, Tape.read or a recorder");
     const header = read(lines[0] ?? "");
     if (typeof header?.tape !== "number") throw misuse("the text is no tape: its first line must have a number `tape`");
-    if (header.tape !== VERSION) throw misuse(`the tape is of version ${header.tape}; this version of turnwheel reads up to ${VERSION}`);
+    if (!Number.isInteger(header.tape) || header.tape < 1 || header.tape > VERSION) throw misuse(`the tape is of version ${header.tape}; this version of turnwheel reads up to ${VERSION}`);
     // A crash may have cut the last line.
     this.#lines = read(lines.at(-1) ?? "") ? lines : lines.slice(0, -1);
     /** @type {TapeHeader} */
