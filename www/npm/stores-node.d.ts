@@ -33,7 +33,7 @@ export interface StoreOptions {
   owner?: string;
   /**
    * Seals what is stored, and refuses what is not sealed or was sealed for another id: see `seal` of turnwheel/stores. A
-   * sealed checkpoint is stored as a whole, so a save costs what the conversation is long.
+   * sealed checkpoint is stored as a whole, so a save costs what the conversation is long, and `list` has no title of it.
    */
   seal?: { key: SealKey | readonly SealKey[]; context?: string };
 }

@@ -23,6 +23,49 @@ export interface CheckpointStore {
   load(id: string): Promise<Checkpoint | undefined>;
   /** Deletes the checkpoint, including one that still waits to be written. */
   delete(id: string): Promise<void>;
+  /**
+   * Returns what is stored, the newest first, for a list of conversations: 100 at most without a `limit`. No checkpoint is read
+   * for it. What was stored by a version without `list` appears when it is saved again.
+   */
+  list(options?: ListOptions): Promise<StoredAgent[]>;
+}
+
+/**
+ * What a store says of an agent without reading its checkpoint.
+ *
+ * @example
+ * const chats: StoredAgent[] = await store.list();
+ * for (const { id, title, updatedAt } of chats) console.log(id, title || "New chat", new Date(updatedAt));
+ */
+export interface StoredAgent {
+  id: string;
+  /**
+   * The first words of the first user message that has text: one line of 80 characters at most. Empty if there is none yet, and
+   * if the checkpoint is sealed: a title beside it would carry no seal.
+   */
+  title: string;
+  /** When it was saved last, in milliseconds since 1970, by the clock of the store. */
+  updatedAt: number;
+}
+
+/**
+ * Which part of the list {@link CheckpointStore.list} returns.
+ *
+ * @example
+ * const options: ListOptions = { prefix: `${userId}/`, limit: 20 };
+ * const page = await store.list(options);
+ * const next = await store.list({ ...options, before: page.at(-1) });
+ */
+export interface ListOptions {
+  /** How many at most, from 1 to 1,000. Default 100. */
+  limit?: number | undefined;
+  /** Only what comes after this entry: the last one of the page before. */
+  before?: Pick<StoredAgent, "id" | "updatedAt"> | undefined;
+  /**
+   * Only ids that begin with this text, such as those of one user. End it with a separator: `user-1` is the beginning of `user-10`
+   * too.
+   */
+  prefix?: string | undefined;
 }
 
 /**
@@ -95,9 +138,12 @@ export function indexedDBStore(options?: { name?: string }): LeaseStore;
  * const area: ExtensionStorageArea = browser.storage.local;
  */
 export interface ExtensionStorageArea {
-  get(keys: string[]): Promise<{ [key: string]: any }>;
+  /** With `null`, all there is. */
+  get(keys: string[] | null): Promise<{ [key: string]: any }>;
   set(items: { [key: string]: any }): Promise<void>;
   remove(keys: string[]): Promise<void>;
+  /** Where the browser has it, `list` reads nothing but its own entries. */
+  getKeys?(): Promise<string[]>;
 }
 
 /**

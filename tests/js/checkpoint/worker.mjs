@@ -44,6 +44,11 @@ export class Chat extends DurableObject {
     return found && { checkpoint: found, instance: this.instance };
   }
 
+  /** @param {string} _ @param {URLSearchParams} more */
+  async list(_, more) {
+    return (await this.store.list({ prefix: more.get("prefix") ?? "" })).map(({ id, title }) => [id, title]);
+  }
+
   /** @param {string} id */
   async delete(id) {
     await this.store.delete(id);
@@ -63,7 +68,7 @@ export class Chat extends DurableObject {
     const full = {
       transactionSync: (/** @type {any} */ work) => storage.transactionSync(work),
       sql: { exec(/** @type {string} */ statement, /** @type {any[]} */ ...values) {
-        if (statement.startsWith("INSERT") && ++parts > 2) throw new Error("the disk is full");
+        if (statement.startsWith("INSERT INTO turnwheel_checkpoints") && ++parts > 2) throw new Error("the disk is full");
         return storage.sql.exec(statement, ...values);
       } },
     };
@@ -79,7 +84,7 @@ export class Chat extends DurableObject {
       transactionSync: (/** @type {any} */ work) => storage.transactionSync(work),
       sync: () => storage.sync(),
       sql: { exec(/** @type {string} */ statement, /** @type {any[]} */ ...values) {
-        if (statement.startsWith("INSERT")) written.push(JSON.parse(values[2]).messages[0].content);
+        if (statement.startsWith("INSERT INTO turnwheel_checkpoints")) written.push(JSON.parse(values[2]).messages[0].content);
         return storage.sql.exec(statement, ...values);
       } },
     });

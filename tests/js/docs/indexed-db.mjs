@@ -23,7 +23,7 @@ function compare(a, b) {
 }
 
 /** @param {any} range @param {Key} key */
-const isIn = (range, key) => (range?.lower === undefined ? compare(range, key) === 0 : compare(range.lower, key) <= 0 && compare(key, range.upper) <= 0);
+const isIn = (range, key) => range === undefined || (range.lower === undefined ? compare(range, key) === 0 : compare(range.lower, key) <= 0 && compare(key, range.upper) <= 0);
 
 class Transaction {
   /** @type {(() => void) | undefined} */

@@ -74,6 +74,14 @@ test("a save that fails in the middle leaves the older one whole, and the error 
   assert.equal((await ask("half", "load?id=chat")).checkpoint.messages[0].content, "xxxxx");
 });
 
+test("what was saved is listed, also by another instance; what is deleted is not", async () => {
+  for (const id of ["u1/a", "u1/b", "u2/c"]) await ask("listed", `save?id=${id}&size=3`);
+  await ask("listed", "delete?id=u1/a");
+  await ask("listed", "evict");
+  assert.deepEqual(await ask("listed", "list?prefix=u1/"), [["u1/b", "xxx"]]);
+  assert.equal((await ask("listed", "list")).length, 2);
+});
+
 test("of many that come at once the first and the newest are written", async () => {
   assert.deepEqual(await ask("many", "churn?id=chat"), { written: ["0", "99"], loaded: "99" });
 });

@@ -10,7 +10,7 @@ import { durableObjectEvents } from "../server/eventlog.js";
 import { bytesOf } from "../server/letters.js";
 import { Room } from "../server/limits.js";
 import { agentHandler } from "../server/server.js";
-import { durableObjectStore } from "../stores/durable-object.js";
+import { objectStore } from "../stores/durable-object.js";
 import { Alarms } from "./alarms.js";
 import { BackOffs } from "./back-offs.js";
 import { within } from "./within.js";
@@ -53,7 +53,7 @@ export class DurableAgent extends DurableObject {
     super(checkedContext(ctx, new.target.name), env);
     /** A back-off of this many milliseconds or more is an alarm, so that the object need not stay in memory. */
     this.alarmAfterMs = 10_000;
-    this.#store = durableObjectStore(ctx.storage);
+    this.#store = objectStore(ctx.storage);
     this.#alarms = new Alarms(ctx.storage);
     this.#backOffs = new BackOffs(this.#alarms);
     this.#guardAlarm();

@@ -34,7 +34,7 @@ const OPTIONS = {
   ...all(["model", "tools", "messages", "output"], "any"),
   ...all(FUNCTIONS, "function"), ...all(["wrapTool", "wrapModel"], "function"),
   systemPrompt: "text", sessionId: "text", maxTurns: "count", maxDepth: "count", outputRetries: "whole", maxConcurrentTools: "many",
-  coalesceMs: "number", includeRequests: "flag", isolate: "flag", sessionState: "object", fallback: "list",
+  coalesceMs: "number", includeRequests: "flag", quiet: "flag", isolate: "flag", sessionState: "object", fallback: "list",
   streamOptions: {
     temperature: "finite", topP: "finite", maxTokens: "some", parallelToolCalls: "flag", cache: ["none", "auto"],
     toolChoice: new OneOf({ toolName: "text" }, ["auto", "none", "required"]),

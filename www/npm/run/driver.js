@@ -15,6 +15,7 @@ import { believableOptions, optionsJson } from "./options.js";
 import { Poller } from "./poller.js";
 import { Origin } from "./origin.js";
 import { AgentRun } from "./run.js";
+import { watched } from "./unread.js";
 
 /** @import { AgentEvent, AgentMessage, AgentResult, Checkpoint, JsonValue, RunInfo, RunOptions } from "../index.js" */
 /** @import { AgentEnd } from "../shared.js" */
@@ -307,7 +308,7 @@ export class Driver {
     this.outlet.release();
     core.beforeRunEnd(this);
     ending.isTold = true;
-    return end;
+    return watched(this, end);
   }
 
   /** The end was announced. @param {string} output the structured answer, or an empty text */
@@ -354,7 +355,7 @@ export class Driver {
     fold.end = end;
     core.beforeRunEnd(this);
     ending.isTold = true;
-    outlet.emit(end);
+    outlet.emit(watched(this, end));
     return end;
   }
 
@@ -376,7 +377,7 @@ export class Driver {
     else this.drop();
     core.afterRunEnd(this);
     outlet.queue.close();
-    ending.settle(result);
+    ending.settle(watched(this, result));
   }
 }
 

@@ -9,6 +9,8 @@ export class Ending {
     this.isTold = false;
     /** Whether the run is over: nothing follows. */
     this.isOver = false;
+    /** Whether somebody has read why the run failed; undefined if that is not asked. @type {boolean | undefined} */
+    this.isRead = undefined;
     /** The agent's usage before this run was added. @type {Usage | undefined} */
     this.usageBefore = undefined;
     /** @type {(result: AgentResult) => void} */

@@ -15,7 +15,8 @@ import { store, WriteQueue } from "./place.js";
  */
 export function byLease(shelf, claim, open = (checkpoint) => checkpoint) {
   const { place, others = "another process" } = shelf;
-  return store({
+  const queue = new WriteQueue(place);
+  const methods = store({
     place,
     async write(id, checkpoint) {
       const lease = await claim(id);
@@ -28,7 +29,8 @@ export function byLease(shelf, claim, open = (checkpoint) => checkpoint) {
     },
     read: async (id) => (checkId(id), open(whole(await shelf.read(id)), id)),
     remove: async (id) => (checkId(id), shelf.remove(id)),
-  }, new WriteQueue(place));
+  }, queue);
+  return { ...methods, ...queue.lister((query) => shelf.list(query)) };
 }
 
 /** Of two ids with half a letter in them a store would make one, and some store no zero. */

@@ -1,10 +1,11 @@
 // @ts-check
-// A database of IndexedDB: checkpoints that were saved as a whole, and agents that are claimed, with their messages and events.
+// A database of IndexedDB: checkpoints that were saved as a whole, and agents that are claimed, with their messages and events, and what a
+// list shows of both.
 
 import { misuse } from "../shared.js";
 
-const VERSION = 3;
-const TABLES = /** @type {const} */ (["checkpoints", "agents", "messages", "rows"]);
+const VERSION = 4;
+const TABLES = /** @type {const} */ (["checkpoints", "agents", "messages", "rows", "list"]);
 
 /** How long another tab may keep the database of an earlier version open: until then it may only be slow. */
 const BLOCKED_MS = 5000;

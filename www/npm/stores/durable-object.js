@@ -1,5 +1,5 @@
 // @ts-check
-// Checkpoints in the SQLite database of a Durable Object.
+// Checkpoints in the SQLite database of a Durable Object. What lists them is in object-list.js: an object with one agent needs no list.
 
 import { kindOf, misuse } from "../shared.js";
 import { checkSave, store, WriteQueue } from "./place.js";
@@ -11,8 +11,13 @@ import { checkSave, store, WriteQueue } from "./place.js";
 /** SQLite values there are limited to 2 MB, and a UTF-16 unit takes at most three bytes. */
 const MAX_PART_LENGTH = 600_000;
 
-/** Stores checkpoints in the SQLite database of a Durable Object; pass `ctx.storage`. @param {Storage} storage */
-export function durableObjectStore(storage) {
+/**
+ * What is done beside a write and a removal, in the same transaction.
+ * @typedef {{ write(id: string, checkpoint: Checkpoint | SealedCheckpoint): void, remove(id: string): void, lister(queue: WriteQueue): object }} Beside
+ */
+
+/** @param {Storage} storage @param {Beside} [beside] */
+export function objectStore(storage, beside) {
   if (typeof storage?.transactionSync !== "function") throw misuse(`durableObjectStore takes the storage of a Durable Object, \`ctx.storage\`, got ${kindOf(storage)}`);
   /** @param {string} statement @param {(string | number)[]} values */
   const sql = (statement, ...values) => {
@@ -25,6 +30,7 @@ export function durableObjectStore(storage) {
     const json = JSON.stringify(checkpoint);
     storage.transactionSync(() => {
       remove(id);
+      beside?.write(id, checkpoint);
       partsOf(json).forEach((part, at) => sql("INSERT INTO turnwheel_checkpoints VALUES (?, ?, ?)", id, at, part));
     });
   };
@@ -41,12 +47,13 @@ export function durableObjectStore(storage) {
       return parts.length > 0 ? JSON.parse(parts.map(({ json }) => json).join("")) : undefined;
     },
     remove(id) {
-      remove(id);
+      storage.transactionSync(() => (remove(id), beside?.remove(id)));
       return storage.sync?.();
     },
   }, queue);
   return {
     ...methods,
+    ...beside?.lister(queue),
     /** @param {string} id @param {Checkpoint | SealedCheckpoint} checkpoint */
     saveNow(id, checkpoint) {
       checkSave("saveNow", id, checkpoint);

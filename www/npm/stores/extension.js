@@ -8,6 +8,7 @@ import { claimsOf } from "./locked.js";
 
 /** @import { ExtensionStorageArea } from "../stores.js" */
 /** @import { TabShelf } from "./locked.js" */
+/** @import { Query } from "./list.js" */
 /** @import { LogRow } from "./log.js" */
 /** @import { Row } from "./indexed-db.js" */
 
@@ -24,6 +25,9 @@ export function extensionStore(area) {
 
 /** In quotes, so that no id can be a part of another's. @param {string} id */
 const keyOf = (id) => `turnwheel:${JSON.stringify(id)}`;
+/** What a list shows of an agent is an item of its own, which is small. @param {string} id */
+const keyOfEntry = (id) => `${keyOf(id)}:t`;
+const ENTRY = /^turnwheel:(".*"):t$/s;
 /** @param {string} id @param {"m" | "r"} kind @param {number} n */
 const keyOfPart = (id, kind, n) => `${keyOf(id)}:${kind}:${n}`;
 /** @param {string} id @param {"m" | "r"} kind @param {number} from @param {number} to the first that is not meant */
@@ -55,17 +59,16 @@ function shelfOf(area) {
       const rows = await parts(id, "r", row.first + 1, row.last + 1);
       return { ...row, ...(await kept(id, row)), commands: rows.filter(({ hasCommands }) => hasCommands).map(({ json }) => json) };
     },
-    async save(id, fence, _, { state, isRunning, from, messages, log }) {
+    async save(id, fence, _, { state, title, isRunning, from, messages, log }) {
       const row = await rowOf(id);
       if (row.fence !== fence) return false;
-      /** @type {Record<string, unknown>} */
-      const items = { [keyOf(id)]: row };
-      /** @type {string[]} */
-      const gone = [];
+      const items = /** @type {Record<string, unknown>} */ ({ [keyOf(id)]: row });
+      const gone = /** @type {string[]} */ ([]);
       if (state !== undefined) {
         gone.push(...keysOf(id, "m", from + messages.length, row.count ?? 0));
         messages.forEach((json, at) => (items[keyOfPart(id, "m", from + at)] = json));
         Object.assign(row, { state, running: isRunning, count: from + messages.length });
+        items[keyOfEntry(id)] = { id, title, updatedAt: Date.now() };
       }
       if (log) {
         const { rows, ...where } = log;
@@ -79,14 +82,24 @@ function shelfOf(area) {
     },
     fence: async (id) => (await rowOf(id)).fence,
     async events(id, _, after, limit) {
-      const { last } = await rowOf(id);
-      return (await parts(id, "r", after + 1, Math.min(after + PER_ROW, last) + 1)).slice(0, limit).map(({ json }) => json);
+      const end = Math.min(after + PER_ROW, (await rowOf(id)).last) + 1;
+      return (await parts(id, "r", after + 1, end)).slice(0, limit).map(({ json }) => json);
     },
     read: async (id) => kept(id, await rowOf(id)),
     async remove(id) {
       const { fence, count = 0, first, last } = await rowOf(id);
       await area.set({ [keyOf(id)]: { fence: fence + 1, first: last + 1, last: last + 1, bytes: 0 } });
-      await area.remove([...keysOf(id, "m", 0, count), ...keysOf(id, "r", first + 1, last + 1)]);
+      await area.remove([keyOfEntry(id), ...keysOf(id, "m", 0, count), ...keysOf(id, "r", first + 1, last + 1)]);
     },
+    list: (query) => listOf(area, query),
   };
+}
+
+/** @param {ExtensionStorageArea} area @param {Query} query */
+async function listOf(area, query) {
+  // Older browsers do not say which keys there are without all that is stored under them.
+  const keys = await (area.getKeys?.() ?? area.get(null).then(Object.keys));
+  const entries = keys.filter((key) => JSON.parse(ENTRY.exec(key)?.[1] ?? "null")?.startsWith(query.prefix));
+  const found = entries.length === 0 ? {} : await area.get(entries);
+  return (await import("./list.js")).pageOf(Object.values(found), query);
 }

@@ -7,7 +7,9 @@ import { split, whole } from "./kept.js";
 import { claimsOf } from "./locked.js";
 import { DATABASE } from "./locks.js";
 import { store, WriteQueue } from "./place.js";
+import { titleOf } from "./title.js";
 
+/** @import { StoredAgent } from "../stores.js" */
 /** @import { Tables } from "./database.js" */
 /** @import { Kept } from "./lease.js" */
 /** @import { LogChange, LogRow } from "./log.js" */
@@ -22,11 +24,13 @@ export function indexedDBStore(options = {}) {
   if (typeof name !== "string" || name === "") throw misuse(`\`name\` must be the name of a database, got ${kindOf(name)}`);
   const database = new Database(name);
   const shelf = shelfOf(database);
+  const queue = new WriteQueue(shelf.place);
   const methods = store({
     place: shelf.place,
-    write: (id, checkpoint) => database.transact("readwrite", async ({ agents, checkpoints }) => {
+    write: (id, checkpoint) => database.transact("readwrite", async ({ agents, checkpoints, list }) => {
       const row = await rowOf(agents, id);
       if (row?.state !== undefined) throw misuse(`\`${id}\` is an agent that was claimed: save it by its lease, as store.claim(${JSON.stringify(id)}) gives one`);
+      list.put(entryOf(id, titleOf(checkpoint)), id);
       await resultOf(checkpoints.put(checkpoint, id));
     }),
     read: async (id) => {
@@ -34,12 +38,15 @@ export function indexedDBStore(options = {}) {
       return whole(kept) ?? checkpoint;
     },
     remove: shelf.remove,
-  }, new WriteQueue(shelf.place));
-  return { ...methods, ...claimsOf(shelf, name) };
+  }, queue);
+  return { ...methods, ...queue.lister((query) => shelf.list(query)), ...claimsOf(shelf, name) };
 }
 
 /** @param {IDBObjectStore} agents @param {string} id @returns {Promise<Row | undefined>} */
 const rowOf = (agents, id) => resultOf(agents.get(id));
+
+/** What the list says of an agent that is stored now. @param {string} id @param {string} title @returns {StoredAgent} */
+const entryOf = (id, title) => ({ id, title, updatedAt: Date.now() });
 
 /** The rows of an id from a number on; a list comes after all numbers. @param {string} id @param {number} [from] */
 const rowsFrom = (id, from = 0) => IDBKeyRange.bound([id, from], [id, []]);
@@ -71,7 +78,7 @@ function shelfOf(database) {
       const commands = (await logOf(tables, id, row.first)).filter(({ hasCommands }) => hasCommands).map(({ json }) => json);
       return { ...row, ...(await keptOf(tables, id, row)), commands };
     }),
-    save: (id, fence, _, { state, isRunning, from, messages, log }) => database.transact("readwrite", async (tables) => {
+    save: (id, fence, _, { state, title, isRunning, from, messages, log }) => database.transact("readwrite", async (tables) => {
       const row = await rowOf(tables.agents, id);
       if (row?.fence !== fence) return false;
       if (state !== undefined) {
@@ -79,6 +86,7 @@ function shelfOf(database) {
         if ((row.count ?? 0) > count) tables.messages.delete(rowsFrom(id, count));
         Object.assign(row, { state, running: isRunning, count });
         messages.forEach((json, at) => tables.messages.put(json, [id, from + at]));
+        tables.list.put(entryOf(id, title), id);
       }
       if (log) putLog(tables.rows, id, row, log);
       await resultOf(tables.agents.put(row, id));
@@ -87,9 +95,14 @@ function shelfOf(database) {
     fence: (id) => database.transact("readonly", async ({ agents }) => (await rowOf(agents, id))?.fence ?? 0),
     events: (id, _, after, limit) => database.transact("readonly", async (tables) => (await logOf(tables, id, after, limit)).map(({ json }) => json)),
     read: (id) => database.transact("readonly", async (tables) => keptOf(tables, id, await rowOf(tables.agents, id))),
-    remove: (id) => database.transact("readwrite", async ({ agents, checkpoints, messages, rows }) => {
+    list: async (query) => {
+      const entries = await database.transact("readonly", ({ list }) => resultOf(list.getAll()));
+      return (await import("./list.js")).pageOf(entries, query);
+    },
+    remove: (id) => database.transact("readwrite", async ({ agents, checkpoints, list, messages, rows }) => {
       const row = await rowOf(agents, id);
       checkpoints.delete(id);
+      list.delete(id);
       messages.delete(rowsFrom(id));
       rows.delete(rowsFrom(id));
       // A fence is never used again, nor is the number of an event.

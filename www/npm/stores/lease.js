@@ -10,10 +10,13 @@ import { Keeper } from "./keeper.js";
 import { attempt, isInProgress, split } from "./kept.js";
 import { LeaseLog } from "./log.js";
 import { checkSave } from "./place.js";
+import { Title } from "./title.js";
 
 /** @import { Agent, AgentEvent, AgentOptions, Checkpoint, WrappedModelCall, WrappedToolCall } from "../index.js" */
 /** @import { EventLogEntry } from "../server.js" */
+/** @import { Query } from "./list.js" */
 /** @import { LogChange } from "./log.js" */
+/** @import { StoredAgent } from "../stores.js" */
 
 /** @typedef {import("./kept.js").Kept} Kept */
 /**
@@ -22,7 +25,7 @@ import { checkSave } from "./place.js";
  */
 /**
  * A change of it: `messages` are those from the place `from` on, and the last ones. Without a `state` only events are new.
- * @typedef {{ state?: string | undefined, isRunning: boolean, from: number, messages: string[], log?: LogChange | undefined }} Change
+ * @typedef {{ state?: string | undefined, title: string, isRunning: boolean, from: number, messages: string[], log?: LogChange | undefined }} Change
  */
 /**
  * What a lease needs of the place where its agent is kept. Times are those of its own clock, and each method is done as a whole or
@@ -36,7 +39,7 @@ import { checkSave } from "./place.js";
  * @property {(id: string, fence: number) => Promise<unknown>} release
  * @property {(id: string, fence: number, after: number, limit: number) => Promise<string[]>} events
  */
-/** What a store needs of it beside that. @typedef {{ place: string, read(id: string): Promise<Kept | undefined>, remove(id: string): Promise<unknown> }} KeptShelf */
+/** What a store needs of it beside that. @typedef {{ place: string, read(id: string): Promise<Kept | undefined>, remove(id: string): Promise<unknown>, list(query: Query): Promise<StoredAgent[]> }} KeptShelf */
 /**
  * `ttlMs`: Infinity if the lease does not end by itself. `pack` says what is kept of a checkpoint.
  * @typedef {{ shelf: LeaseShelf, ttlMs: number, pack?: (checkpoint: Checkpoint) => Kept | Promise<Kept> }} Terms
@@ -64,6 +67,7 @@ export class Lease {
   #terms;
   /** What is on the shelf. @type {string[]} */
   #stored;
+  #title = new Title();
   #controller = new AbortController();
   #deadline = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -210,7 +214,7 @@ export class Lease {
     const { ttlMs, pack = split } = this.#terms;
     const log = this.events.change(upTo);
     /** @type {Change} */
-    const change = { isRunning: false, from: 0, messages: [], log };
+    const change = { title: "", isRunning: false, from: 0, messages: [], log };
     let messages = this.#stored;
     if (checkpoint) {
       const isRunning = isInProgress(checkpoint);
@@ -218,7 +222,8 @@ export class Lease {
       messages = parts.messages;
       let from = 0;
       while (from < messages.length && messages[from] === this.#stored[from]) from++;
-      Object.assign(change, { state: parts.state, isRunning, from, messages: messages.slice(from) });
+      // Of one that is sealed no message is seen: it has no title.
+      Object.assign(change, { state: parts.state, title: this.#title.of(messages, from), isRunning, from, messages: messages.slice(from) });
     } else if (!log) return;
     const since = await this.#insist((shelf, since) => shelf.save(this.id, this.fence, ttlMs, change).then((isStored) => (isStored ? since : undefined)));
     if (since === undefined) throw this.lose();

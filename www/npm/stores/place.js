@@ -4,7 +4,8 @@
 import { AgentError, isSealed, kindOf, misuse, textOf } from "../shared.js";
 
 /** @import { Checkpoint } from "../index.js" */
-/** @import { SealedCheckpoint } from "../stores.js" */
+/** @import { Query } from "./list.js" */
+/** @import { SealedCheckpoint, StoredAgent } from "../stores.js" */
 /**
  * Where checkpoints are kept: each is written and removed as a whole.
  * @typedef {object} Place
@@ -29,7 +30,7 @@ export class WriteQueue {
     this.writes = new Map();
   }
 
-  /** Names what failed, and where. @param {string} what @param {string} id @param {() => unknown} work */
+  /** Names what failed, and where. @template T @param {string} what @param {string} id @param {() => T | Promise<T>} work @returns {Promise<T>} */
   async attempt(what, id, work) {
     try {
       return await work();
@@ -79,6 +80,18 @@ export class WriteQueue {
   async settled(id) {
     const writes = this.writes.get(id);
     await (writes?.waiting ?? writes)?.done.catch(() => {});
+  }
+
+  /** @param {(query: Query) => StoredAgent[] | Promise<StoredAgent[]>} work reads the part that is asked for */
+  lister(work) {
+    return {
+      /** @param {unknown} [options] @returns {Promise<StoredAgent[]>} */
+      list: async (options) => {
+        const query = (await import("./list.js")).queryOf(options);
+        await Promise.all([...this.writes.keys()].map((id) => this.settled(id)));
+        return this.attempt("listed in", "*", () => work(query));
+      },
+    };
   }
 }
 

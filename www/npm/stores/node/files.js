@@ -7,7 +7,7 @@ import { fleetStore } from "./fleet.js";
 
 /** @import { StoreOptions } from "../../stores-node.js" */
 
-const METHODS = /** @type {const} */ (["claim", "save", "events", "renew", "release", "read", "remove", "owner", "abandoned"]);
+const METHODS = /** @type {const} */ (["claim", "save", "events", "renew", "release", "read", "remove", "owner", "abandoned", "list"]);
 
 /** @param {string} folder @param {StoreOptions} [options] */
 export function fileStore(folder, options) {

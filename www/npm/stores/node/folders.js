@@ -7,9 +7,12 @@
 // claim too, which stores that there is nothing.
 
 import { misuse } from "../../shared.js";
+import { pageOf } from "../list.js";
 
 /** @import { Change } from "../lease.js" */
+/** @import { Query } from "../list.js" */
 /** @import { LogChange } from "../log.js" */
+/** @import { StoredAgent } from "../../stores.js" */
 /** A row of a log: the number of its last entry, whether it has commands, and its entries. @typedef {[number, boolean, string]} Row */
 /**
  * `start` is where the numbers of events begin, `from` the claim whose state this one goes on from, 0 if there is none.
@@ -29,6 +32,8 @@ const fs = () => import("node:fs/promises");
  * @typedef {object} Record
  * @property {string | undefined} state
  * @property {boolean} running
+ * @property {string | undefined} [title] what the list shows of it
+ * @property {number | undefined} [updatedAt]
  * @property {string} messages the name of the file with the messages
  * @property {number} bytes of that
  * @property {number} count of the messages
@@ -119,7 +124,7 @@ export class FileShelf {
       const held = { ...before, rows: [...before.rows] };
       if (change.state !== undefined) {
         await this.#say(id, fence, held, change);
-        Object.assign(held, { state: change.state, running: change.isRunning });
+        Object.assign(held, { state: change.state, title: change.title, updatedAt: Date.now(), running: change.isRunning });
       }
       if (change.log) await this.#tell(id, fence, held, change.log);
       const { offsets, rows, ...record } = held;
@@ -245,17 +250,35 @@ export class FileShelf {
     return terms && isOn(terms) ? terms.owner : undefined;
   }
 
+  /** @param {Query} query */
+  async list(query) {
+    const { readFile } = await fs();
+    /** @type {StoredAgent[]} */
+    const found = [];
+    for await (const id of this.#ids()) {
+      if (!id.startsWith(query.prefix)) continue;
+      const text = await orNothing(readFile(this.#file(id, await this.#lastStored(id, Infinity), "state.json"), "utf8"));
+      const { title = "", updatedAt } = text === undefined ? NOTHING : recordOf(text, id);
+      if (updatedAt !== undefined) found.push({ id, title, updatedAt });
+    }
+    return pageOf(found, query);
+  }
+
   /** @param {number} limit */
   async abandoned(limit) {
     /** @type {string[]} */
     const found = [];
-    for await (const name of this.#agents("")) {
-      const id = new TextDecoder().decode(Uint8Array.from(name.replace(/\.agent$|\//g, "").match(/../g) ?? [], (byte) => parseInt(byte, 16)));
+    for await (const id of this.#ids()) {
       const terms = await this.#terms(id, await this.#newest(id));
       if (terms?.running && !isOn(terms)) found.push(id);
       if (found.length >= limit) break;
     }
     return found;
+  }
+
+  /** The ids of all agents. */
+  async *#ids() {
+    for await (const name of this.#agents("")) yield new TextDecoder().decode(Uint8Array.from(name.replace(/\.agent$|\//g, "").match(/../g) ?? [], (byte) => parseInt(byte, 16)));
   }
 
   /** The folders of all agents. @param {string} inside @returns {AsyncGenerator<string>} */

@@ -10,6 +10,7 @@ import { fleetStore } from "./fleet.js";
 /** Where the numbers of events begin: by the time, in microseconds. */
 const START = "floor(extract(epoch FROM now()) * 1000000)::bigint";
 const COUNT = " SELECT count(*)::int AS n FROM held";
+const NOW = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const TTL = "clock_timestamp() + $3 * interval '1 millisecond'";
 
 /** @param {PoolLike} pool @param {StoreOptions & { table?: string }} [options] */
@@ -51,10 +52,10 @@ function shelfOf(pool, table) {
       const [all, commands] = await Promise.all([row.count > 0 ? read(id, row.count) : [], last > first ? query(`SELECT json FROM ${events} WHERE id = $1 AND at > $2 AND has_commands ORDER BY at`, id, first) : []]);
       return { fence: Number(row.fence), state: row.state ?? undefined, messages: all, first, last, bytes, commands: commands.map(({ json }) => json) };
     },
-    async save(id, fence, ttlMs, { state, isRunning, from, messages: added, log }) {
+    async save(id, fence, ttlMs, { state, title, isRunning, from, messages: added, log }) {
       const told = [log?.first ?? null, log?.last ?? null, log?.bytes ?? null, log?.rows.map(({ at }) => at) ?? [], log?.rows.map(({ json }) => json) ?? [], log?.rows.map(({ hasCommands }) => hasCommands) ?? []];
-      const values = state === undefined ? [id, fence, ttlMs, ...told] : [id, fence, ttlMs, ...told, state, isRunning, from, added];
-      const [row] = await query(state === undefined ? tell("") + COUNT : `${tell(", state = $10, running = $11, count = $12 + cardinality($13::text[])")},
+      const values = state === undefined ? [id, fence, ttlMs, ...told] : [id, fence, ttlMs, ...told, state, isRunning, from, added, title];
+      const [row] = await query(state === undefined ? tell("") + COUNT : `${tell(`, state = $10, running = $11, count = $12 + cardinality($13::text[]), title = $14, updated_at = ${NOW}`)},
         gone AS (DELETE FROM ${messages} WHERE id IN (SELECT id FROM held) AND at >= $12 + cardinality($13::text[])),
         added AS (INSERT INTO ${messages} (id, at, json) SELECT held.id, $12 + n - 1, json FROM held, unnest($13::text[]) WITH ORDINALITY AS new(json, n) ON CONFLICT (id, at) DO UPDATE SET json = excluded.json)${COUNT}`, ...values);
       return row.n === 1;
@@ -69,7 +70,10 @@ function shelfOf(pool, table) {
       return row && { state: row.state ?? undefined, messages: row.messages };
     },
     // The row stays, for its fence: who still has a lease of before must not write again.
-    remove: (id) => query(`WITH gone AS (UPDATE ${table} SET fence = fence + 1, owner = NULL, until = NULL, state = NULL, running = false, count = 0, first_event = last_event + 1, last_event = last_event + 1, log_bytes = 0 WHERE id = $1), forgotten AS (DELETE FROM ${events} WHERE id = $1) DELETE FROM ${messages} WHERE id = $1`, id),
+    remove: (id) => query(`WITH gone AS (UPDATE ${table} SET fence = fence + 1, owner = NULL, until = NULL, state = NULL, title = NULL, updated_at = NULL, running = false, count = 0, first_event = last_event + 1, last_event = last_event + 1, log_bytes = 0 WHERE id = $1), forgotten AS (DELETE FROM ${events} WHERE id = $1) DELETE FROM ${messages} WHERE id = $1`, id),
+    // Ids by their letters, not as a language sorts them: only so a prefix is a range.
+    list: async ({ limit, prefix, before: { updatedAt, id } }) => (await query(`SELECT id, title, updated_at FROM ${table} WHERE id COLLATE "C" >= $1 AND id COLLATE "C" < $2 AND (updated_at, id COLLATE "C") < ($3, $4) ORDER BY updated_at DESC, id COLLATE "C" DESC LIMIT $5`, prefix, `${prefix}\u{10ffff}`, updatedAt, id, limit))
+      .map(({ id, title, updated_at }) => ({ id, title, updatedAt: Number(updated_at) })),
     owner: async (id) => (await query(`SELECT owner FROM ${table} WHERE id = $1 AND until > clock_timestamp()`, id))[0]?.owner,
     abandoned: async (limit) => (await query(`SELECT id FROM ${table} WHERE running AND (until IS NULL OR until <= clock_timestamp()) ORDER BY until NULLS FIRST LIMIT $1`, limit)).map(({ id }) => id),
   };
@@ -78,9 +82,12 @@ function shelfOf(pool, table) {
 /** @param {PoolLike} pool @param {string} table */
 async function create(pool, table) {
   const statements = [
-    `CREATE TABLE IF NOT EXISTS ${table} (id text PRIMARY KEY, fence bigint NOT NULL, owner text, until timestamptz, state text, running boolean NOT NULL DEFAULT false, count integer NOT NULL DEFAULT 0, first_event bigint NOT NULL, last_event bigint NOT NULL, log_bytes bigint NOT NULL DEFAULT 0)`,
+    `CREATE TABLE IF NOT EXISTS ${table} (id text COLLATE "C" PRIMARY KEY, fence bigint NOT NULL, owner text, until timestamptz, title text, updated_at bigint, state text, running boolean NOT NULL DEFAULT false, count integer NOT NULL DEFAULT 0, first_event bigint NOT NULL, last_event bigint NOT NULL, log_bytes bigint NOT NULL DEFAULT 0)`,
     `CREATE TABLE IF NOT EXISTS ${table}_messages (id text, at integer, json text NOT NULL, PRIMARY KEY (id, at))`,
     `CREATE TABLE IF NOT EXISTS ${table}_events (id text, at bigint, json text NOT NULL, has_commands boolean NOT NULL, PRIMARY KEY (id, at))`,
+    // A table of an earlier version has no columns for the list. Where they are, no lock is taken.
+    `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = '${table}'::regclass AND attname = 'updated_at') THEN ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS title text, ADD COLUMN IF NOT EXISTS updated_at bigint; END IF; END $$`,
+    `CREATE INDEX IF NOT EXISTS ${table.split(".").at(-1)}_newest ON ${table} (updated_at, id COLLATE "C")`,
     // What the process that takes over reads at once, and which agents have to be taken over.
     `CREATE INDEX IF NOT EXISTS ${table.split(".").at(-1)}_commands ON ${table}_events (id, at) WHERE has_commands`,
     `CREATE INDEX IF NOT EXISTS ${table.split(".").at(-1)}_running ON ${table} (until) WHERE running`,

@@ -53,16 +53,25 @@ function toolsOf(database) {
   return { all, changes, together };
 }
 
-/** @param {DatabaseLike} database @returns {Shelf} */
-function shelfOf(database) {
+/** @param {DatabaseLike} database */
+function create(database) {
   // A process that writes holds the others up for some microseconds; a killed one leaves no lock.
   database.exec("PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL");
-  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents (id TEXT PRIMARY KEY, fence INTEGER NOT NULL, owner TEXT, until REAL, state TEXT, running INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0, first_event INTEGER NOT NULL, last_event INTEGER NOT NULL, log_bytes INTEGER NOT NULL DEFAULT 0)");
+  database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents (id TEXT PRIMARY KEY, fence INTEGER NOT NULL, owner TEXT, until REAL, title TEXT, updated_at INTEGER, state TEXT, running INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0, first_event INTEGER NOT NULL, last_event INTEGER NOT NULL, log_bytes INTEGER NOT NULL DEFAULT 0)");
   database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_messages (id TEXT, at INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
   database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_events (id TEXT, at INTEGER, json TEXT NOT NULL, has_commands INTEGER NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
+  // A table of an earlier version has no columns for the list.
+  const columns = database.prepare("SELECT name FROM pragma_table_info('turnwheel_agents')").all().map(({ name }) => name);
+  for (const column of ["title TEXT", "updated_at INTEGER"]) if (!columns.includes(column.split(" ")[0])) database.exec(`ALTER TABLE turnwheel_agents ADD COLUMN ${column}`);
+  database.exec("CREATE INDEX IF NOT EXISTS turnwheel_agents_newest ON turnwheel_agents (updated_at, id)");
   // What the process that takes over reads at once, and which agents have to be taken over.
   database.exec("CREATE INDEX IF NOT EXISTS turnwheel_agents_commands ON turnwheel_agents_events (id, at) WHERE has_commands = 1");
   database.exec("CREATE INDEX IF NOT EXISTS turnwheel_agents_running ON turnwheel_agents (until) WHERE running = 1");
+}
+
+/** @param {DatabaseLike} database @returns {Shelf} */
+function shelfOf(database) {
+  create(database);
   const { all, changes, together } = toolsOf(database);
   const messagesOf = (/** @type {string} */ id, /** @type {number} */ count) => all("SELECT json FROM turnwheel_agents_messages WHERE id = ? AND at < ? ORDER BY at", id, count).map((row) => row.json);
   return {
@@ -74,11 +83,11 @@ function shelfOf(database) {
       const commands = row && all("SELECT json FROM turnwheel_agents_events WHERE id = ? AND at > ? AND has_commands = 1 ORDER BY at", id, row.first_event).map(({ json }) => json);
       return row && { fence: row.fence, state: row.state ?? undefined, messages: messagesOf(id, row.count), first: row.first_event, last: row.last_event, bytes: row.log_bytes, commands };
     }),
-    save: async (id, fence, ttlMs, { state, isRunning, from, messages, log }) => together(() => {
+    save: async (id, fence, ttlMs, { state, title, isRunning, from, messages, log }) => together(() => {
       const isHeld = changes(`UPDATE turnwheel_agents SET until = ${NOW} + ? WHERE id = ? AND fence = ?`, ttlMs, id, fence) === 1;
       if (!isHeld) return false;
       if (state !== undefined) {
-        changes("UPDATE turnwheel_agents SET state = ?, running = ?, count = ? WHERE id = ?", state, Number(isRunning), from + messages.length, id);
+        changes(`UPDATE turnwheel_agents SET state = ?, title = ?, updated_at = CAST(${NOW} AS INTEGER), running = ?, count = ? WHERE id = ?`, state, title, Number(isRunning), from + messages.length, id);
         changes("DELETE FROM turnwheel_agents_messages WHERE id = ? AND at >= ?", id, from);
         messages.forEach((json, i) => changes("INSERT INTO turnwheel_agents_messages VALUES (?, ?, ?)", id, from + i, json));
       }
@@ -99,9 +108,11 @@ function shelfOf(database) {
     }),
     // The row stays, for its fence: who still has a lease of before must not write again.
     remove: async (id) => together(() => {
-      changes("UPDATE turnwheel_agents SET fence = fence + 1, owner = NULL, until = NULL, state = NULL, running = 0, count = 0, first_event = last_event + 1, last_event = last_event + 1, log_bytes = 0 WHERE id = ?", id);
+      changes("UPDATE turnwheel_agents SET fence = fence + 1, owner = NULL, until = NULL, state = NULL, title = NULL, updated_at = NULL, running = 0, count = 0, first_event = last_event + 1, last_event = last_event + 1, log_bytes = 0 WHERE id = ?", id);
       ["messages", "events"].forEach((part) => changes(`DELETE FROM turnwheel_agents_${part} WHERE id = ?`, id));
     }),
+    list: async ({ limit, prefix, before: { updatedAt, id } }) => all("SELECT id, title, updated_at FROM turnwheel_agents WHERE id >= ? AND id < ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?", prefix, `${prefix}\u{10ffff}`, updatedAt, id, limit)
+      .map(({ id, title, updated_at }) => ({ id, title, updatedAt: updated_at })),
     owner: async (id) => all(`SELECT owner FROM turnwheel_agents WHERE id = ? AND until > ${NOW}`, id)[0]?.owner,
     abandoned: async (limit) => all(`SELECT id FROM turnwheel_agents WHERE running = 1 AND (until IS NULL OR until <= ${NOW}) ORDER BY until LIMIT ?`, limit).map((row) => row.id),
   };
