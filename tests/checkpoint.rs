@@ -15,6 +15,7 @@ use rig::dice::Dice;
 use rig::grammar::Grammar;
 use rig::host::{Port, ScriptedAnswer, brief, calls, config, context, model, spec, text, tool};
 use turnwheel::agent::Agent;
+use turnwheel::answer::Answer;
 use turnwheel::approval::ToolDecision;
 use turnwheel::cancel::CancelToken;
 use turnwheel::checkpoint::CheckpointEnvelopeV1;
@@ -23,9 +24,11 @@ use turnwheel::error::{ErrorInfo, ErrorKind};
 use turnwheel::event::AgentEvent;
 use turnwheel::json::ToJson;
 use turnwheel::message::{AgentMessage, ToolResultCause};
+use turnwheel::policy::{DispatchCall, DispatchVerdict, PostTurn, Verdict};
+use turnwheel::question::{Question, QuestionKind};
 use turnwheel::stream::AssistantMessageEvent;
 use turnwheel::tape::{Recorder, Seeker, Tape};
-use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolOutcome};
+use turnwheel::tool::{AgentTool, AgentToolResult, ApprovalNeed, ToolOutcome, external_tool};
 
 /// What the model says, by the number of answers so far: so it continues the same way in any process.
 fn script(turn: usize) -> ScriptedAnswer {
@@ -45,6 +48,8 @@ struct World {
     ran: Rc<RefCell<Vec<String>>>,
     sequential: bool,
     approver: bool,
+    /// Whether the results of one tool come from elsewhere.
+    elsewhere: bool,
 }
 
 impl World {
@@ -74,6 +79,8 @@ impl World {
         let mut config =
             config(&self.clock, model, vec![self.tool("look"), self.tool("slow"), self.tool("pay")]);
         config.rules.random = Rc::new(|| 7);
+        config.rules.pre_dispatch.push(Rc::new(|_: &mut DispatchCall<'_>| Ok(DispatchVerdict::Continue)));
+        config.rules.post_turn.push(Rc::new(|_: &PostTurn<'_>| Ok(Verdict::Continue)));
         config.rules.retry =
             Rc::new(turnwheel::retry::RetryConfig { max_attempts: 50, ..Default::default() });
         if self.sequential {
@@ -98,6 +105,9 @@ impl World {
         if name == "pay" {
             spec.requires_approval = ApprovalNeed::Always;
         }
+        if name == "slow" && self.elsewhere {
+            return external_tool(spec);
+        }
         let (ran, clock, dice) = (self.ran.clone(), self.clock.clone(), self.dice.clone());
         tool(spec, move |given| {
             ran.borrow_mut().push(given.call_id.to_string());
@@ -108,6 +118,15 @@ impl World {
                 ToolOutcome::Completed(AgentToolResult::text(given.arguments.as_str()))
             }
         })
+    }
+}
+
+/// Gives a call its result: what its tool gives where it has one.
+fn give_result(agent: &Agent, question: &Question) {
+    if question.kind == QuestionKind::ToolCall {
+        let arguments = question.call.as_ref().map_or("", |call| call.arguments.as_str()).to_owned();
+        // Where the event of the question comes only after the restore, it was answered there.
+        agent.resolve(&question.id, Answer::output(arguments));
     }
 }
 
@@ -127,6 +146,9 @@ fn live(
         None => agent.prompt(vec![AgentMessage::user("go")], context(), CancelToken::new()),
     };
     let mut run = run.unwrap();
+    for question in agent.pending_questions() {
+        give_result(&agent, &question);
+    }
     if !world.approver {
         for call in agent.pending_approvals() {
             agent.resolve_tool(call.call_id, ToolDecision::Accept);
@@ -137,6 +159,11 @@ fn live(
         count += 1;
         if let (AgentEvent::ToolApprovalRequested { call_id, .. }, false) = (&event, world.approver) {
             agent.resolve_tool(call_id.clone(), ToolDecision::Accept);
+        }
+        if let AgentEvent::QuestionAsked { question, .. } = &event
+            && count != until
+        {
+            give_result(&agent, question);
         }
         let is_end = matches!(event, AgentEvent::AgentEnd { .. });
         trace.push(event);
@@ -154,6 +181,7 @@ fn world(seed: u64, life: u64) -> World {
         ran: Rc::default(),
         sequential: seed.is_multiple_of(3),
         approver: seed.is_multiple_of(2),
+        elsewhere: seed.is_multiple_of(4),
     }
 }
 
@@ -296,6 +324,9 @@ fn recorded(world: &World) -> (Tape, Vec<AgentEvent>, Vec<Vec<String>>) {
     while let Some(event) = world.clock.run(run.next()).unwrap() {
         if let (AgentEvent::ToolApprovalRequested { call_id, .. }, false) = (&event, world.approver) {
             agent.resolve_tool(call_id.clone(), ToolDecision::Accept);
+        }
+        if let AgentEvent::QuestionAsked { question, .. } = &event {
+            give_result(&agent, question);
         }
         events.push(event);
         histories.push(agent.messages().iter().map(brief).collect());
