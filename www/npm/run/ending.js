@@ -11,6 +11,8 @@ export class Ending {
     this.isOver = false;
     /** Whether somebody has read why the run failed; undefined if that is not asked. @type {boolean | undefined} */
     this.isRead = undefined;
+    /** Runs until somebody has to have read it. @type {ReturnType<typeof setTimeout> | undefined} */
+    this.patience = undefined;
     /** The agent's usage before this run was added. @type {Usage | undefined} */
     this.usageBefore = undefined;
     /** @type {(result: AgentResult) => void} */

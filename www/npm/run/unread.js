@@ -20,12 +20,17 @@ export function watched({ core, ending, isInside, ports }, end) {
     ending.isRead = true;
     return end;
   }
-  if (ending.isRead === undefined) setTimeout(() => {
+  if (ending.isRead === undefined) ending.patience = setTimeout(() => {
     const cause = `${error?.message}`;
     if (!ending.isRead && cause !== said) console.error(`turnwheel: a run failed: ${(said = cause)} (nobody read \`result.error\`; \`await run.orThrow()\` throws it)`);
   }, PATIENCE_MS);
   ending.isRead ??= false;
-  const read = (/** @type {unknown} */ value) => ((ending.isRead = true), value);
+  const read = (/** @type {unknown} */ value) => {
+    ending.isRead = true;
+    // A process that has nothing else to do ends at once.
+    clearTimeout(ending.patience);
+    return value;
+  };
   return Object.defineProperties({ ...end }, {
     stopReason: { get: () => read(stopReason) },
     error: { get: () => read(error) },
