@@ -75,6 +75,7 @@ test("a store whose disk was full once stores the next checkpoint", async () => 
   const storage = {
     transactionSync: (/** @type {() => any} */ work) => work(),
     sql: { exec(/** @type {string} */ statement, /** @type {any[]} */ ...[id, , json]) {
+      if (!statement.includes("turnwheel_checkpoints")) return { toArray: () => [] };
       if (statement.startsWith("INSERT") && fullFor-- > 0) throw Object.assign(new Error("no space left"), { name: "QuotaExceededError" });
       if (statement.startsWith("DELETE")) rows.delete(id);
       if (statement.startsWith("INSERT")) rows.set(id, [...(rows.get(id) ?? []), { json }]);

@@ -51,7 +51,7 @@ const FAULTS = {
 
 test("what cannot be read is an error that says so", async () => {
   for (const [name, [parts, message]] of Object.entries(FAULTS)) {
-    for (const version of ["v2", "v4"]) {
+    for (const version of ["v3", "v4"]) {
       const outcome = await play(modelOf(parts, version));
       assert.equal(outcome.stopReason, "error", name);
       assert.match(outcome.message, message, `${name}: ${outcome.message.slice(0, 200)}`);
@@ -86,7 +86,7 @@ const ORDERS = {
 
 test("parts in any order are what they can be", async () => {
   for (const [name, [parts, text, ran = []]] of Object.entries(ORDERS)) {
-    for (const version of ["v2", "v3", "v4"]) {
+    for (const version of ["v3", "v4"]) {
       const outcome = await play(modelOf(parts, version));
       assert.deepEqual([outcome.text, outcome.ran, outcome.code], [text, ran, undefined], `${name} (${version}): ${outcome.message}`);
     }

@@ -134,7 +134,7 @@ test("a model of the host's own that gives objects is read as one that writes", 
         controller.close();
       },
     });
-    const model = fromLanguageModel(/** @type {any} */ ({ specificationVersion: "v2", provider: "x", modelId: "m", supportedUrls: {}, doGenerate: async () => ({}), doStream: async () => ({ stream }) }));
+    const model = fromLanguageModel(/** @type {any} */ ({ specificationVersion: "v3", provider: "x", modelId: "m", supportedUrls: {}, doGenerate: async () => ({}), doStream: async () => ({ stream }) }));
     await new Agent({ model, tools: [pay], maxTurns: 1 }).prompt("Go");
     assert.deepEqual(ran, []);
   }

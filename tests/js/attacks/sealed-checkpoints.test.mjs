@@ -109,7 +109,7 @@ test("what reads checkpoints says that one is sealed, and stores keep it as it i
   await assert.rejects(() => Agent.restore(/** @type {any} */ (Promise.resolve(sealed)), { model: scripted([]) }), /got a promise; await it first/);
   /** @type {any[]} */
   const rows = [];
-  const storage = { transactionSync: (/** @type {() => any} */ work) => work(), sql: { exec: (/** @type {string} */ statement, /** @type {any[]} */ ...[, , json]) => (statement.startsWith("INSERT") && rows.push({ json }), { toArray: () => (statement.startsWith("SELECT") ? rows : []) }) } };
+  const storage = { transactionSync: (/** @type {() => any} */ work) => work(), sql: { exec: (/** @type {string} */ statement, /** @type {any[]} */ ...[, , json]) => (statement.startsWith("INSERT INTO turnwheel_checkpoints") && rows.push({ json }), { toArray: () => (statement.startsWith("SELECT") ? rows : []) }) } };
   const store = durableObjectStore(/** @type {any} */ (storage));
   await store.save("chat", /** @type {any} */ (sealed));
   assert.deepEqual(await store.load("chat"), sealed);
