@@ -50,18 +50,14 @@ impl AgentStream {
                     return Poll::Ready(Next::Offer);
                 }
                 // A caller of batches names messages by their place, so it must know of a new history first.
-                Some(start @ Output::Start { .. })
+                Some(next @ (Output::Start { .. } | Output::Flush))
                     if !is_delivered || (self.takes_offers && self.told_epoch != self.state.epoch()) =>
                 {
                     self.told_epoch = self.state.epoch();
-                    self.outputs.put_back(start);
+                    self.outputs.put_back(next);
                     return Poll::Ready(Next::Barrier);
                 }
                 Some(Output::Start { id, effect, announce }) => self.announce_or_start(id, effect, announce),
-                Some(Output::Flush) if !is_delivered => {
-                    self.outputs.put_back(Output::Flush);
-                    return Poll::Ready(Next::Barrier);
-                }
                 Some(Output::Flush) => self.flush(),
                 None if self.state.is_ended() => {
                     return self.rest(Rest::Over, cx).map_or(Poll::Ready(Next::End), |_| Poll::Pending);
