@@ -45,6 +45,7 @@ fn run(given: &[String]) -> Result<bool> {
                 Some(other) => bail!("no engine `{other}` plays vectors"),
             };
             let report = play(Path::new(dir)).map_err(anyhow::Error::msg)?;
+            println!("{} passed, {} failed", report.passed, report.failed);
             Ok(report.failed == 0 && report.passed > 0)
         }
         ["conformance", dir] => {

@@ -203,7 +203,10 @@ fn json_files(dir: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()).map_err(|error| error.to_string()));
     let paths: Result<Vec<_>, _> = paths.collect();
-    Ok(paths?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json")).collect())
+    let mut paths = paths?;
+    paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
+    paths.sort();
+    Ok(paths)
 }
 
 fn play_set(
