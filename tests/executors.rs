@@ -45,7 +45,7 @@ impl Future for Yields {
     }
 }
 
-/// A tool that gives way as often as it is told, and notes its beginning and its end.
+/// A tool that yields a given number of times, and notes its beginning and its end.
 fn patient(name: &'static str, times: u32, notes: &Notes) -> Rc<dyn AgentTool> {
     let notes = notes.clone();
     tool(spec(name), move |_| {

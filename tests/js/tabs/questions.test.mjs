@@ -1,5 +1,5 @@
 // @ts-check
-// A follower tab answers the calls of tools without `execute`, and takes the history back: whoever has the agent, and when it changes hands.
+// A follower tab answers the calls of tools without `execute`, and takes the history back, in whichever tab the agent is and when it changes tabs.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -61,7 +61,7 @@ test("a follower gives the result of a call, or refuses it; what is no result is
   }
 });
 
-test("of two tabs that answer at once one is heard, and the other is told", async () => {
+test("of two tabs that answer at once one counts, and the other gets an error", async () => {
   const { owner, follower } = await twoTabs();
   const run = follower.prompt("Go");
   const { id } = await asked(owner, follower);

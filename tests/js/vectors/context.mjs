@@ -11,7 +11,7 @@ export const AS_SENT = true;
 
 /** Why a case cannot be played by the package. @param {any} input @returns {string | undefined} */
 export function unreachable({ op, tools = [], messages, rounds, metadata }) {
-  if (op === "estimate_tokens" || op === "estimate_tool_overhead") return "what a message weighs is told nobody";
+  if (op === "estimate_tokens" || op === "estimate_tool_overhead") return "the package does not show what a message weighs";
   if (op === "budget_aware" && tools.length > 0) return "a reducer is given messages, and the case counts tools";
   if (op !== "budget_aware" && op !== "reduce") return "`keepLast` is all of the passes, one after the other: none is there by itself";
   if (Object.keys(metadata ?? {}).length > 0) return "where a trimmed history begins is the reducer's own: none is given it";
