@@ -164,7 +164,7 @@ impl Step<'_> {
     pub(super) fn advance(&mut self, mut batch: Box<Batch>) {
         self.clear_decided(&mut batch);
         self.plan(&mut batch);
-        if self.steering_time() == Some(SteeringTime::Immediate) {
+        if self.steering_time() >= Some(SteeringTime::Immediate) {
             self.steer_if_any(&mut batch);
         }
         self.launch(&mut batch);

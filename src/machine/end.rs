@@ -2,14 +2,15 @@
 
 use std::rc::Rc;
 
+use crate::data::table::Table;
 use crate::host::ports::HookCall;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::{AgentEvent, DecisionSource, RunStopReason};
-use crate::words::message::{AgentMessage, ContentBlock, MessageStopReason, Usage};
+use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, Usage};
 
 use super::batch::Ending;
 use super::output::Effect;
-use super::phase::{AfterPoll, AttemptStage, Inference, Phase};
+use super::phase::{AfterPoll, AttemptStage, Inference, Phase, StoredAnswer};
 use super::step::Step;
 
 impl Step<'_> {
@@ -160,13 +161,18 @@ impl Step<'_> {
         }
         let mut message = self.message(self.state.turn.model, content, &usage, stop_reason);
         message.error = Some(error.clone());
-        let message = Rc::new(message);
+        let answer = self.store_cut(Rc::new(message));
+        self.interrupt_answer(answer, error);
+    }
+
+    /// Stores an answer that was cut off, and tells the listeners.
+    pub(super) fn store_cut(&mut self, message: Rc<AssistantMessage>) -> StoredAnswer {
         self.count(&message.usage);
         self.state.turn.message_open = false;
         self.emit(AgentEvent::MessageEnd { message: message.clone(), at: self.now });
         let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(message.clone()));
-        self.end_cut(message, place, error);
+        StoredAnswer { message, place, faults: Vec::new(), own_arguments: Table::new() }
     }
 }
 

@@ -11,8 +11,11 @@ use crate::rules::stream::{Assembled, Assembler, AssistantMessageEvent, CallFaul
 use crate::wires::with_own_names;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::event::AgentEvent;
-use crate::words::message::{AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, Usage};
+use crate::words::message::{
+    AgentMessage, AssistantMessage, ContentBlock, MessageStopReason, ToolResultCause, Usage,
+};
 
+use super::batch::{Ending, new_batch};
 use super::input::Reply;
 use super::output::{Effect, EffectId, Output};
 use super::phase::{AttemptStage, Inference, Phase, StoredAnswer, Streaming};
@@ -22,6 +25,9 @@ use super::step::Step;
 impl Step<'_> {
     /// One attempt: the hooks, then the call.
     pub(super) fn attempt(&mut self, mut inference: Box<Inference>) {
+        if !self.take_urgent(&mut inference) {
+            return;
+        }
         let call = HookCall::BeforeInference {
             turn_index: self.state.tally.turn_index,
             attempt: inference.attempt,
@@ -64,6 +70,8 @@ impl Step<'_> {
         let stage = std::mem::take(&mut inference.stage);
         match (stage, reply) {
             (AttemptStage::BeforeHook(effect), Reply::Hook(result)) if effect == id => match result {
+                // The hooks are not called twice for an attempt: they may be who posted the message.
+                Ok(()) if !self.take_urgent(&mut inference) => {}
                 Ok(()) => self.infer(inference),
                 Err(error) => {
                     self.tell_unawaited(&inference, None, &error);
@@ -212,17 +220,84 @@ impl Step<'_> {
         let place = self.state.history.messages().len();
         self.append(AgentMessage::Assistant(stored.clone()));
         let answer = StoredAnswer { message: stored, place, faults, own_arguments };
+        match self.call_after_inference(&inference, answer.message.clone()) {
+            None => self.answered(answer),
+            Some(hook) => {
+                inference.stage = AttemptStage::AfterHook(hook, answer);
+                self.state.phase = Phase::Inferring(inference);
+            }
+        }
+    }
+
+    /// Calls the hooks after an attempt, if there are any.
+    pub(super) fn call_after_inference(
+        &mut self,
+        inference: &Inference,
+        message: Rc<AssistantMessage>,
+    ) -> Option<EffectId> {
         let call = HookCall::AfterInference {
             turn_index: self.state.tally.turn_index,
             attempt: inference.attempt,
             model: inference.request.model.clone(),
-            message: answer.message.clone(),
+            message,
         };
-        if !self.rules.hooks.has(&call) {
-            return self.answered(answer);
+        self.rules.hooks.has(&call).then(|| self.start(Effect::Hook(call)))
+    }
+
+    /// Adds the messages that wait for nothing to a request that is about to leave. Returns whether there still is one: the
+    /// budgets may have no room for it.
+    fn take_urgent(&mut self, inference: &mut Inference) -> bool {
+        if !self.is_steered_now() {
+            return true;
         }
-        inference.stage = AttemptStage::AfterHook(self.start(Effect::Hook(call)), answer);
-        self.state.phase = Phase::Inferring(inference);
+        self.append_urgent();
+        if !self.may_pay_again(ErrorKind::Network) {
+            return false;
+        }
+        let Some(mut request) = self.new_request() else { return false };
+        self.fit_request(&mut request, inference.model);
+        inference.request = request;
+        true
+    }
+
+    /// A message waits for nothing, so the streaming answer stops. Before it streams, the message goes into the request; when
+    /// it is complete, the calls are what the message interrupts.
+    #[cold]
+    pub(super) fn steer_answer(&mut self) {
+        let Phase::Inferring(mut inference) = std::mem::take(&mut self.state.phase) else { return };
+        match std::mem::take(&mut inference.stage) {
+            AttemptStage::Streaming(streaming) => self.interrupt_stream(inference, streaming),
+            stage => {
+                inference.stage = stage;
+                self.state.phase = Phase::Inferring(inference);
+            }
+        }
+    }
+
+    /// What has arrived of the answer stays, and the turn ends. If nothing of it stays, it is asked for again, with the
+    /// message.
+    fn interrupt_stream(&mut self, inference: Box<Inference>, mut streaming: Streaming) {
+        let why = ErrorInfo::new(ErrorKind::Aborted, "a steering message cut the answer off");
+        self.account(inference.model, &mut streaming, Some(&why));
+        self.cancel(streaming.effect);
+        self.cancel_some(streaming.watchdog);
+        let fits = streaming.assembler.can_be_handed_over();
+        let mut content = if fits { streaming.assembler.clone().partial() } else { Vec::new() };
+        // No provider takes thinking back that it has not signed.
+        content.retain(|block| !matches!(block, ContentBlock::Thinking(block) if block.signature.is_none()));
+        let is_empty = content.is_empty();
+        let usage = streaming.assembler.usage;
+        let message = Rc::new(self.message(inference.model, content, &usage, MessageStopReason::Interrupted));
+        let hook = self.call_after_inference(&inference, message.clone());
+        self.cancel_some(hook);
+        if is_empty {
+            self.discard_answer(streaming, &why.message);
+            return self.attempt_again(inference);
+        }
+        let mut batch = new_batch(self.store_cut(message));
+        batch.ending = Ending::Interrupted;
+        self.settle_all(&mut batch, ToolResultCause::Steering, "");
+        self.end_batch(batch);
     }
 
     /// Calls are taken from the content: the provider's stop reason is not trusted to say whether there are any.

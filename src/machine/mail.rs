@@ -72,10 +72,11 @@ impl Step<'_> {
     fn handle_steering(&mut self) {
         match &self.state.phase {
             Phase::Dispatching(batch) => {
-                if batch.waits_for_people() || self.steering_time() == Some(SteeringTime::Immediate) {
+                if batch.waits_for_people() || self.steering_time() >= Some(SteeringTime::Immediate) {
                     self.steer_batch();
                 }
             }
+            Phase::Inferring(_) if self.is_steered_now() => self.steer_answer(),
             _ => self.finish_poll_early(Queue::Steering),
         }
     }
@@ -84,6 +85,11 @@ impl Step<'_> {
     pub(super) fn steering_time(&self) -> Option<SteeringTime> {
         let usual = self.rules.steering.when;
         self.state.queues.steering.iter().map(|letter| letter.when.unwrap_or(usual)).max()
+    }
+
+    /// Whether a message waits that not even an answer may delay.
+    pub(super) fn is_steered_now(&self) -> bool {
+        self.steering_time() == Some(SteeringTime::Now)
     }
 }
 

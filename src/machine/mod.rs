@@ -16,7 +16,7 @@
 //! | `Choosing` | the host chooses what holds for the turn | `Choose` | `Preparing`; in a restored run, where the turn was | `prepare` |
 //! | `Preparing` | the transformers look at the history; then the policies before the call decide | `Prepare` | `Inferring`; `Compacting` or again `Preparing` if it is too long; the end | `prepare`, `policies` |
 //! | `Compacting` | the compaction engine makes room | `Compact` | `Preparing`, or `Inferring` if it was only an estimate; the end | `prepare` |
-//! | `Inferring` | hooks, the model's stream, hooks; perhaps several attempts | `Hook`, `Infer` (many), `Sleep` | `Dispatching` if there are calls; `Polling` if not; `Preparing` if the model refuses the length; the end | `request`, `infer`, `retry` |
+//! | `Inferring` | hooks, the model's stream, hooks; perhaps several attempts | `Hook`, `Infer` (many), `Sleep` | `Dispatching` if there are calls; `Polling` if not, or if a message cut it off; `Preparing` if the model refuses the length; the end | `request`, `infer`, `retry` |
 //! | `Dispatching` | the calls of the answer: asked about, run, settled | `Approve`, `Hook`, `Execute` (many), `Sleep`; commands | `Polling`; the end | `dispatch`, `approve`, `plan`, `execute`, `settle` |
 //! | `Flushing` | policies decide next: the listeners receive every event before | `Flushed`, which is an input | `Inferring`; `Dispatching`; `Polling`; the end | `policies` |
 //! | `Questioned` | a budget has no room, and a person is asked | `Resolve`, which is a command | `Preparing`; the end | `budget` |
@@ -44,7 +44,7 @@
 //! | [`Input::Begin`], [`Input::Continue`] | begin a run that is `Idle`; later they change nothing |
 //! | [`Input::Resume`] | a run from a checkpoint starts again the effect that its phase waits for |
 //! | [`Input::Reply`] | goes to the phase that waits for that effect. A late reply to an effect that was cancelled is legal and changes nothing. A reply of the wrong kind, or to an effect that was never started, is a mistake of the caller: it changes nothing either, and debug builds panic |
-//! | [`Input::Steer`] | kept until the turn is over; in `Dispatching` it may stop the calls, in `Polling` it is what is waited for |
+//! | [`Input::Steer`] | kept until the turn is over; in `Inferring` it may cut the answer off, in `Dispatching` stop the calls, in `Polling` it is what is waited for |
 //! | [`Input::Command`] | a decision goes to the table of approvals, a message to its queue |
 //! | [`Input::Abort`] | ends any phase at once, with everything closed that is open. Before the run begins it is kept until then |
 //! | [`Input::Flushed`] | policies decide about the turn or the batch; later it changes nothing |

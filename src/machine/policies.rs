@@ -30,6 +30,7 @@ impl Step<'_> {
         if self.is_out_of_turns() {
             return self.stop_before_call(RunStopReason::MaxTurns);
         }
+        self.append_urgent();
         if !self.has_room() {
             return;
         }

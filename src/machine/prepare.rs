@@ -165,6 +165,13 @@ impl Step<'_> {
         self.append_pending();
     }
 
+    /// Messages that wait for nothing are part of the call that is about to be made.
+    pub(super) fn append_urgent(&mut self) {
+        while self.is_steered_now() {
+            self.append_arrived();
+        }
+    }
+
     /// There is room, so the model is called again; what it said before it refused does not count.
     pub(super) fn discard_shown(&mut self) {
         let shown = std::mem::take(&mut self.state.turn.shown);

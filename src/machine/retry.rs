@@ -5,7 +5,6 @@ use std::rc::Rc;
 use crate::data::text;
 use crate::data::text::contains;
 use crate::host::isolate::guard;
-use crate::host::ports::HookCall;
 use crate::rules::overflow::is_context_overflow;
 use crate::rules::retry::RetryVerdict;
 use crate::rules::stream::Assembler;
@@ -85,12 +84,7 @@ impl Step<'_> {
         let usage = shown.usage;
         let mut message = self.message(inference.model, shown.partial(), &usage, stop_reason);
         message.error = Some(error.clone());
-        Some(self.start(Effect::Hook(HookCall::AfterInference {
-            turn_index: self.state.tally.turn_index,
-            attempt: inference.attempt,
-            model: inference.request.model.clone(),
-            message: Rc::new(message),
-        })))
+        self.call_after_inference(inference, Rc::new(message))
     }
 
     /// Handles a failed attempt: recovers, retries, falls back or gives up.
@@ -207,7 +201,7 @@ impl Step<'_> {
     }
 
     /// What was shown of the attempt does not count.
-    fn discard_answer(&mut self, streaming: Streaming, reason: &str) {
+    pub(super) fn discard_answer(&mut self, streaming: Streaming, reason: &str) {
         self.count(&streaming.assembler.usage.totalled());
         self.reset_message(&streaming.assembler, reason);
     }

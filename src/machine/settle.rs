@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::data::table::Table;
 use crate::host::isolate::guard;
 use crate::host::ports::HookCall;
 use crate::host::tool::AgentToolResult;
@@ -259,14 +258,8 @@ impl Step<'_> {
         self.end_batch(*batch);
     }
 
-    /// The run ends while hooks are called for an answer, so the calls of the answer never start.
+    /// The run ends with an answer, or while hooks are called for it, so the calls of the answer never start.
     pub(super) fn interrupt_answer(&mut self, answer: StoredAnswer, error: ErrorInfo) {
         self.interrupt_batch(Box::new(new_batch(answer)), error);
-    }
-
-    /// Ends the turn of an answer that was cut off. Its complete calls get results too.
-    pub(super) fn end_cut(&mut self, message: Rc<AssistantMessage>, place: usize, error: ErrorInfo) {
-        let answer = StoredAnswer { message, place, faults: Vec::new(), own_arguments: Table::new() };
-        self.interrupt_answer(answer, error);
     }
 }

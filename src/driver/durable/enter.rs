@@ -9,6 +9,7 @@ use crate::data::json::{FromJson, RawJson, ToJson, Value};
 use crate::data::list::ListWriter;
 use crate::driver::AgentStream;
 use crate::driver::run::ends_answer;
+use crate::host::config::SteeringTime;
 use crate::host::ports::{HookCall, StepEffect};
 use crate::host::tool::{Progress, ToolOutcome};
 use crate::journal::Entering;
@@ -330,6 +331,10 @@ impl AgentStream {
                         letters.push(letter);
                     }
                     self.handle_progress();
+                    let usual = self.config.rules.steering.when;
+                    if letters.iter().any(|letter| letter.when.unwrap_or(usual) == SteeringTime::Now) {
+                        self.void_answer(slot);
+                    }
                     self.step(Input::Steer(letters));
                 }
                 command => self.handle_command(command),

@@ -50,12 +50,18 @@ impl AgentStream {
                 has_handled = true;
                 continue;
             }
-            let ends_tools = self.ends_tools(&command);
+            let when = self.time_of(&command);
             let is_cancel = matches!(command, AgentCommand::Cancel(_));
             slot.journal.post(&slot, command);
             if is_cancel {
                 self.force_all(&slot);
-            } else if ends_tools {
+            }
+            if when == Some(SteeringTime::Now) {
+                self.cut_answer(&slot);
+            }
+            if when >= Some(SteeringTime::Immediate)
+                && self.config.rules.steering.in_flight == InFlight::Cancel
+            {
                 self.force_tool(&slot);
             }
         }
@@ -72,12 +78,10 @@ impl AgentStream {
         answers.iter().any(|(id, _)| is_elicitation(id))
     }
 
-    /// Whether a command would end running tools as soon as it enters.
-    fn ends_tools(&self, command: &AgentCommand) -> bool {
-        let AgentCommand::Steer(letter) = command else { return false };
-        let steering = &self.config.rules.steering;
-        letter.when.unwrap_or(steering.when) == SteeringTime::Immediate
-            && steering.in_flight == InFlight::Cancel
+    /// When a command acts, if it is a steering message.
+    fn time_of(&self, command: &AgentCommand) -> Option<SteeringTime> {
+        let AgentCommand::Steer(letter) = command else { return None };
+        Some(letter.when.unwrap_or(self.config.rules.steering.when))
     }
 
     /// Ends a tool, so that the mail that would end it has a record to ride in, and the answers of the agents inside.

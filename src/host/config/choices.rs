@@ -42,24 +42,29 @@ pub enum SteeringTime {
     /// When the next tool has finished; at once if only people are waited for.
     #[default]
     AfterTool,
-    /// Immediately.
+    /// Immediately: running tools are cancelled. An answer of the model that is streaming is finished first.
     Immediate,
+    /// Immediately, also where an answer of the model is streaming: it is cut off. What the message waits with is read with it.
+    Now,
 }
 
 impl SteeringTime {
+    /// All of them, the most patient first.
+    pub const ALL: [Self; 4] = [Self::AfterBatch, Self::AfterTool, Self::Immediate, Self::Now];
+
     /// Returns the word in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             SteeringTime::AfterBatch => "after_batch",
             SteeringTime::AfterTool => "after_tool",
             SteeringTime::Immediate => "immediate",
+            SteeringTime::Now => "now",
         }
     }
 
     /// Returns what a word in JSON stands for.
     pub fn of_word(word: &str) -> Option<Self> {
-        let all = [SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate];
-        all.into_iter().find(|time| time.as_str() == word)
+        Self::ALL.into_iter().find(|time| time.as_str() == word)
     }
 }
 

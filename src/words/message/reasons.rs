@@ -17,6 +17,8 @@ pub enum MessageStopReason {
     Refusal,
     /// The provider asks to be called again with the same messages.
     Pause,
+    /// A steering message cut the answer off.
+    Interrupted,
     /// The run was aborted.
     Aborted,
     /// The call failed.
@@ -25,7 +27,7 @@ pub enum MessageStopReason {
 
 words!(MessageStopReason {
     Stop = "stop", Length = "length", ToolUse = "tool_use", ContentFilter = "content_filter",
-    Refusal = "refusal", Pause = "pause", Aborted = "aborted", Error = "error",
+    Refusal = "refusal", Pause = "pause", Interrupted = "interrupted", Aborted = "aborted", Error = "error",
 });
 
 impl MessageStopReason {

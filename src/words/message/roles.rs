@@ -61,9 +61,10 @@ impl AssistantMessage {
         text_of(&self.content)
     }
 
-    /// Whether the call failed or was aborted.
+    /// Whether the call failed, or was aborted or interrupted.
     pub fn is_cut(&self) -> bool {
-        matches!(self.stop_reason, MessageStopReason::Error | MessageStopReason::Aborted)
+        use MessageStopReason::{Aborted, Error, Interrupted};
+        matches!(self.stop_reason, Error | Aborted | Interrupted)
     }
 }
 

@@ -79,7 +79,7 @@ test("a message waits for a person when it is to be read after the batch", async
 
 test("what is no time is named, with the times there are", async () => {
   const agent = new Agent({ model: scripted([]) });
-  assert.throws(() => agent.steer("x", { when: "later" }), { code: "misuse", message: '`when` must be "after_tool" or "immediate" or "after_batch", got "later"' });
+  assert.throws(() => agent.steer("x", { when: "later" }), { code: "misuse", message: '`when` must be "after_tool" or "immediate" or "after_batch" or "now", got "later"' });
   assert.throws(() => agent.steer("x", { wen: "immediate" }), { code: "misuse", message: "`steer` has no option `wen`; did you mean `when`?" });
   const handler = agentHandler(agent);
   const answer = await handler(new Request("http://a.localhost/x/steer", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ input: "x", when: "later" }) }));

@@ -69,7 +69,7 @@ const transform = choice("the transform", ["noop"], {
   sliding_window: record("the transform `sliding_window`", { normal_budget: anything, overflow_budget: anything, anchor: anything }),
 });
 
-const queued = record("a queued message", { text: anything, at: trigger, when: choice("the moment", ["immediate", "after_tool", "after_batch"]) });
+const queued = record("a queued message", { text: anything, at: trigger, when: choice("the moment", ["now", "immediate", "after_tool", "after_batch"]) });
 
 const queueMode = choice("the queue mode", ["all", "one_at_a_time"]);
 

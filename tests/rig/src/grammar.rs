@@ -293,7 +293,7 @@ impl Grammar {
                 _ => continue,
             };
             // A message that was cut off may have lost a call in the middle.
-            if !cut && shown != reported {
+            if !message.is_cut() && shown != reported {
                 faults.push(format!("block {index} was shown as {shown:?} and is {reported:?}"));
             }
         }
@@ -341,9 +341,10 @@ impl Grammar {
         let calls = !turn.calls.is_empty();
         let fits = match reason {
             TurnEndReason::Complete => !calls,
-            TurnEndReason::ToolsExecuted | TurnEndReason::SteeringInterrupt | TurnEndReason::Transfer => {
-                calls
+            TurnEndReason::SteeringInterrupt => {
+                calls || message.is_some_and(|m| m.stop_reason == MessageStopReason::Interrupted)
             }
+            TurnEndReason::ToolsExecuted | TurnEndReason::Transfer => calls,
             TurnEndReason::Error | TurnEndReason::Aborted => true,
         };
         ensure!(self, fits, format!("turn_end({reason:?}) with calls {:?}", turn.calls));

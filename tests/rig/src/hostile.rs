@@ -333,8 +333,7 @@ impl World {
             *dice.pick(&[ApprovalMode::Smart, ApprovalMode::Enabled, ApprovalMode::Bypassed]);
         rules.max_concurrent_tools = dice.chance(20).then(|| 1 + dice.below(2));
         rules.gate = *dice.pick(&[ApprovalGate::Batch, ApprovalGate::Prefix]);
-        rules.steering.when =
-            *dice.pick(&[SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate]);
+        rules.steering.when = *dice.pick(&SteeringTime::ALL);
         rules.steering.in_flight = *dice.pick(&[InFlight::Cancel, InFlight::Finish]);
         rules.steering.delivery = *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]);
         rules.steering.before_first_call = dice.chance(20);

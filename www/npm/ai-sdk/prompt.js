@@ -72,7 +72,7 @@ const isImage = ({ type, mimeType }) => type === "image" || mimeType?.startsWith
 /** @param {AssistantMessage} message @param {Writer} writer @returns {PromptPart[]} */
 function answerParts(message, writer) {
   // Of an answer that was cut, or of another model, only what everybody understands is sent back.
-  const isOwn = writer.isOwn(message) && message.stopReason !== "error" && message.stopReason !== "aborted";
+  const isOwn = writer.isOwn(message) && !["error", "aborted", "interrupted"].includes(message.stopReason);
   const answered = new Set(message.content.map((block) => (block.type === "raw" ? rawResultOf(block.data) : undefined)));
   return message.content.flatMap((block) => {
     if (block.type === "text") {

@@ -7,7 +7,7 @@ import { checkNames, shownOf } from "../errors/names.js";
 /** @import { SteerOptions } from "../index.js" */
 
 /** @type {NonNullable<SteerOptions["when"]>[]} */
-export const STEERING_TIMES = ["after_tool", "immediate", "after_batch"];
+export const STEERING_TIMES = ["after_tool", "immediate", "after_batch", "now"];
 
 /** When a message acts by its options, or nothing if they leave it to the agent's. @param {SteerOptions} [options] */
 export function steeringTime(options) {

@@ -283,7 +283,7 @@ impl Family {
         }
         let number = self.watch.borrow().letters.len();
         let message = AgentMessage::user(format!("letter {number}"));
-        let times = [SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate];
+        let times = SteeringTime::ALL;
         let own = self.dice.chance(70).then(|| *self.dice.pick(&times));
         self.watch.borrow_mut().send(own.unwrap_or(self.plan.steering));
         match own {

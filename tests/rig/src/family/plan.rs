@@ -31,7 +31,7 @@ pub(super) struct Level {
 
 impl Plan {
     pub(super) fn of(dice: &Dice) -> Self {
-        let times = [SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate];
+        let times = SteeringTime::ALL;
         // Most are small, so that there can be many.
         let is_large = dice.chance(15);
         Plan {

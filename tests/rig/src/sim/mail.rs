@@ -241,9 +241,7 @@ impl Sim {
     pub(super) fn steer(&mut self, now: bool) {
         let receipt = self.receipt();
         let message = AgentMessage::user(format!("letter {receipt}"));
-        let when = self.dice.chance(50).then(|| {
-            *self.dice.pick(&[SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate])
-        });
+        let when = self.dice.chance(50).then(|| *self.dice.pick(&SteeringTime::ALL));
         let letter = Letter { message, receipt, when };
         let command = if now { AgentCommand::Steer(letter) } else { AgentCommand::FollowUp(letter) };
         self.step(Input::Command(command));

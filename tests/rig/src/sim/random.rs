@@ -249,7 +249,7 @@ pub(super) fn rules(dice: &Dice) -> Rules {
     rules.tool_execution = execution(dice);
     rules.max_concurrent_tools = dice.chance(30).then(|| 1 + dice.below(2));
     rules.steering = SteeringRules {
-        when: *dice.pick(&[SteeringTime::AfterBatch, SteeringTime::AfterTool, SteeringTime::Immediate]),
+        when: *dice.pick(&SteeringTime::ALL),
         in_flight: *dice.pick(&[InFlight::Cancel, InFlight::Finish]),
         delivery: *dice.pick(&[QueueMode::All, QueueMode::OneAtATime]),
         before_first_call: dice.chance(20),
