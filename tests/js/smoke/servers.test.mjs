@@ -281,7 +281,7 @@ const WRONG = [
   ["--server vllm --model m --base-url localhost:8000", /--base-url must be an address that begins with http/],
   [`--server vllm --model m --base-url https://me:${KEY}@host.example/v1`, /without a name and a password/],
   ["--server anthropic", /--model is missing/, { ANTHROPIC_API_KEY: KEY }],
-  ["--server vllm --base-url http://127.0.0.1:1/v1", /--model is missing, and http:\/\/127\.0\.0\.1:1\/v1\/models does not tell/],
+  ["--server vllm --base-url http://127.0.0.1:1/v1", /^vllm does not answer at http:\/\/127\.0\.0\.1:1\/v1 \(.+\): start it, or say with --base-url where it is/],
   ["--server vllm --model m --out nowhere/x.json", /cannot be written to nowhere\/x\.json \(ENOENT\); name another file with --out/],
   ["--server vllm --model m --out .", /cannot be written to \. \(EISDIR\)/],
 ];

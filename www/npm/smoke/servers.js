@@ -1,5 +1,5 @@
 // @ts-check
-// The servers that `npx turnwheel smoke` knows by name: where they are, which variable holds the key, and how a model there is made.
+// The servers that `npx turnwheel smoke` and `chat` know by name: where they are, which variable holds the key, and how a model there is made.
 
 import { anthropic, gemini, openai, openaiCompatible, openaiResponses } from "../core.js";
 import { SERVERS } from "../models/wires.js";
@@ -115,7 +115,8 @@ const LIST_MS = 10_000;
 /** The only model that the server has. @param {string} server @param {string} baseUrl @param {string | undefined} key @returns {Promise<string>} */
 export async function onlyModel(server, baseUrl, key) {
   if (LISTS_OTHERWISE.includes(server)) throw misuse("--model is missing: the id of the model to try");
-  const { ids, why } = await listed(baseUrl, key);
+  const { ids, why, isOff } = await listed(baseUrl, key);
+  if (isOff) throw off(server, baseUrl, why);
   const [only, ...others] = ids;
   if (only === undefined) throw misuse(`--model is missing, and ${shownAddress(baseUrl)}/models does not tell which there are (${why})`);
   if (others.length === 0) return only;
@@ -123,18 +124,36 @@ export async function onlyModel(server, baseUrl, key) {
   throw misuse(`--model is missing; the server has ${shown.join(", ")}${ids.length > shown.length ? ` and ${ids.length - shown.length} more` : ""}`);
 }
 
-/** @param {string} baseUrl @param {string | undefined} key @returns {Promise<{ ids: string[], why: string }>} */
+/** Refuses a server that nothing answers for. @param {string} server @param {string} baseUrl @param {string | undefined} key */
+export async function checkThere(server, baseUrl, key) {
+  const { isOff, why } = await listed(baseUrl, key);
+  if (isOff) throw off(server, baseUrl, why);
+}
+
+/** @param {string} server @param {string} baseUrl @param {string} why */
+const off = (server, baseUrl, why) => misuse(`${server} does not answer at ${shownAddress(baseUrl)} (${why}): start it, or say with --base-url where it is, or name another with --server`);
+
+/** @param {string} baseUrl @param {string | undefined} key @returns {Promise<{ ids: string[], why: string, isOff?: boolean }>} */
 async function listed(baseUrl, key) {
   const url = new URL(baseUrl);
   url.pathname = `${url.pathname.replace(/\/$/, "")}/models`;
+  /** @type {Response} */
+  let response;
   try {
-    const response = await fetch(url, { headers: key ? { authorization: `Bearer ${key}` } : {}, redirect: "manual", signal: AbortSignal.timeout(LIST_MS) });
+    response = await fetch(url, { headers: key ? { authorization: `Bearer ${key}` } : {}, redirect: "manual", signal: AbortSignal.timeout(LIST_MS) });
+  } catch (error) {
+    return { ids: [], why: codeOf(error), isOff: true };
+  }
+  try {
     if (!response.ok) return { ids: [], why: `status ${response.status}` };
     const told = await response.json();
     const list = Array.isArray(told) ? told : told?.data;
     const ids = Array.isArray(list) ? list.map((model) => model?.id).filter((id) => typeof id === "string" && id !== "").map((id) => masked(id, key)) : [];
     return { ids, why: "it lists none" };
   } catch (error) {
-    return { ids: [], why: `${/** @type {any} */ (error)?.cause?.code ?? /** @type {any} */ (error)?.name}` };
+    return { ids: [], why: codeOf(error) };
   }
 }
+
+/** @param {any} error */
+const codeOf = (error) => `${error?.cause?.code ?? error?.name}`;
