@@ -16,7 +16,7 @@ export const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
 /** The pages that people read, as paths in the repository. */
 export const PAGES = [
-  "README.md", "SECURITY.md",
+  "README.md", "SECURITY.md", "skills/turnwheel/SKILL.md",
   ...readdirSync(`${ROOT}docs`).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`),
   ...readdirSync(`${ROOT}www/examples`).map((name) => `www/examples/${name}/README.md`).filter((page) => existsSync(`${ROOT}${page}`)),
 ];
