@@ -34,7 +34,7 @@ pub(super) fn gather(manifest: &Manifest, cargo: &CargoToml) -> Result<Files> {
 }
 
 /// Puts in what only Cargo.toml says. Edits the text, because the order of `exports` matters and parsing would lose it.
-fn filled_in(package: &str, cargo: &CargoToml) -> Result<String> {
+pub(super) fn filled_in(package: &str, cargo: &CargoToml) -> Result<String> {
     const PLACE: &str = r#""version": "0.0.0""#;
     if package.matches(PLACE).count() != 1 {
         bail!("package.json has to say {PLACE} once; the build puts the version of Cargo.toml there");

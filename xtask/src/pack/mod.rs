@@ -1,15 +1,19 @@
 //! `cargo xtask build`: builds the npm package in pkg/, by the steps that wasm-pack.toml describes.
 //!
-//! compile (cargo) → bindgen → wasm-opt → vendor (esbuild) → join (esbuild) → pkg/ → sizes.
+//! compile (cargo) → bindgen → wasm-opt → vendor (esbuild) → join (esbuild) → guide → pkg/ → sizes. Beside it, in
+//! target/create-turnwheel, the package that starts a project (create.rs).
 //! Each step remembers its inputs and is skipped if they have not changed.
 
 mod bind;
 mod cache;
 mod compile;
 mod contents;
+mod create;
 mod files;
+mod guide;
 mod inline;
 mod licences;
+mod links;
 mod manifest;
 mod parts;
 mod sbom;
@@ -30,6 +34,7 @@ use bind::{bind, optimise};
 use cache::StepCache;
 use compile::compile;
 use contents::Contents;
+pub use create::folder as create_folder;
 use files::{Files, gather};
 pub use manifest::CargoToml;
 use manifest::{Manifest, Module};
@@ -143,7 +148,11 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     }
     files.add_folder(&inlined, "")?;
     files.add(inline::TYPES, files.0["index.d.ts"].clone())?;
+    guide::add(&mut files, &cargo)?;
     files.check()?;
+    if out.is_none() {
+        create::make(&cargo)?;
+    }
     let folder = out.map_or_else(|| root().join(&manifest.package.out), Path::to_path_buf);
     files.lay_out(&folder)?;
     Ok(Built { folder, manifest, files, cache, own_std })

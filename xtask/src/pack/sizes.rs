@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use super::Built;
+use super::guide;
 use super::inline;
 use super::manifest::{Budget, MANIFEST};
 use super::parts::Parts;
@@ -42,7 +43,7 @@ impl Built {
     /// Measures the files in the package and what a page loads of them.
     pub fn sizes(&self) -> Result<Sizes> {
         let Budget { entry, app, first, everything, inline, entries } = &self.manifest.budget;
-        let names: Vec<&String> = self.files.0.keys().collect();
+        let names: Vec<&String> = self.files.0.keys().filter(|name| !guide::is_read(name)).collect();
         let inputs = (include_str!("sizes.mjs"), entry, app, &self.files.0);
         let made = self.cache.make("sizes", inputs, |made| {
             let mut node = command("node");

@@ -36,9 +36,14 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     run_command(
         npm.arg("pack").arg(&package.folder).args(["--loglevel=error", "--pack-destination"]).arg(&out),
     )?;
+    let mut npm = command("npm");
+    run_command(
+        npm.arg("pack").arg(pack::create_folder()).args(["--loglevel=error", "--pack-destination"]).arg(&out),
+    )?;
     let tarball = out.join(format!("turnwheel-{}.tgz", cargo.version));
+    let starter = out.join(format!("create-turnwheel-{}.tgz", cargo.version));
     let archives: Vec<PathBuf> =
-        [tarball.clone()].into_iter().chain(packed_crates(&args, &cargo, &out)?).collect();
+        [tarball.clone(), starter].into_iter().chain(packed_crates(&args, &cargo, &out)?).collect();
     let mut sums = String::new();
     for archive in &archives {
         print!("{}", table(archive)?);
