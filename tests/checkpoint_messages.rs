@@ -170,6 +170,7 @@ fn message(dice: &Dice) -> AgentMessage {
         0 => UserMessage {
             content: blocks(dice, &[plain, plain, image, file]),
             timestamp: timestamp(dice),
+            id: optional(dice, text),
             foreign: None,
         }
         .into(),
@@ -181,6 +182,7 @@ fn message(dice: &Dice) -> AgentMessage {
             stop_reason: *dice.pick(&[Stop, ToolUse, Length, Pause, Aborted, Error]),
             error: optional(dice, error),
             timestamp: timestamp(dice),
+            id: optional(dice, text),
             foreign: None,
         }
         .into(),
@@ -235,9 +237,11 @@ fn nothing_is_stored_twice() {
         stop_reason: MessageStopReason::ToolUse,
         error: None,
         timestamp: 5,
+        id: None,
         foreign: None,
     };
-    let question = UserMessage { content: vec![ContentBlock::Image(image)], timestamp: 5, foreign: None };
+    let question =
+        UserMessage { content: vec![ContentBlock::Image(image)], timestamp: 5, id: None, foreign: None };
     let messages = [AgentMessage::user("q"), question.into(), answer.into()];
     let written = round_trip(&messages).to_json().len();
     let own = messages.to_json().len();

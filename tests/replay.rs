@@ -68,6 +68,7 @@ fn answer(wire: &dyn Wire, body: &[u8], model: &str) -> Option<Rc<AssistantMessa
         stop_reason: end,
         error: None,
         timestamp: 0,
+        id: None,
         foreign: None,
     };
     if end == MessageStopReason::Error { None } else { Some(Rc::new(message)) }

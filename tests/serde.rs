@@ -95,6 +95,7 @@ fn answer() -> AssistantMessage {
         stop_reason: MessageStopReason::ToolUse,
         error: Some(error()),
         timestamp: 1_700_000_000_000,
+        id: None,
         foreign: None,
     }
 }

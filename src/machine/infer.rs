@@ -343,6 +343,7 @@ impl Step<'_> {
             stop_reason,
             error: None,
             timestamp: self.now,
+            id: self.named(&text::number(self.state.tally.turn_index)),
             foreign: None,
         }
     }

@@ -53,6 +53,8 @@ pub struct LoopState {
     pub(crate) closed_children: Vec<String>,
     /// The open questions of those sub-agents.
     pub(crate) child_questions: Vec<Question>,
+    /// Whether the messages of the run get ids.
+    pub(crate) names_messages: bool,
     /// The effect started last.
     pub(crate) last_effect: EffectId,
 }
@@ -200,6 +202,7 @@ impl LoopState {
             ended_children: Table::new(),
             closed_children: Vec::new(),
             child_questions: Vec::new(),
+            names_messages: true,
             last_effect: 0,
         }
     }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::data::json::{ToJson, Value};
+use crate::data::text;
 use crate::words::event::{AgentEvent, RunStopReason, TurnEndReason};
 use crate::words::message::{AgentMessage, AssistantMessage, MessageStopReason, ToolResultMessage};
 
@@ -85,7 +86,7 @@ impl Step<'_> {
 
     /// Appends a message that is also in this turn's request, whatever view of the history that shows.
     pub(super) fn append_in_view(&mut self, message: AgentMessage) {
-        let message = message.stamped(self.now);
+        let message = self.entering(message);
         if let Some(view) = &mut self.state.turn.view {
             view.push(message.clone());
         }
@@ -93,9 +94,26 @@ impl Step<'_> {
     }
 
     pub(super) fn append(&mut self, message: AgentMessage) {
-        let message = message.stamped(self.now);
+        let message = self.entering(message);
         self.state.appended.messages.push(message.clone());
         self.state.history.push(message);
+    }
+
+    /// A message as it enters the history: with the time, and a user's with a name.
+    fn entering(&self, message: AgentMessage) -> AgentMessage {
+        match message.stamped(self.now) {
+            AgentMessage::User(mut user) if user.id.is_none() && self.state.names_messages => {
+                let number = text::number(self.state.appended.messages.len());
+                Rc::make_mut(&mut user).id = self.named(&["m", &number].concat());
+                AgentMessage::User(user)
+            }
+            message => message,
+        }
+    }
+
+    /// The name of a message of this run.
+    pub(super) fn named(&self, place: &str) -> Option<String> {
+        self.state.names_messages.then(|| [&self.state.context.run_id, "/", place].concat())
     }
 
     /// The answer has no calls.

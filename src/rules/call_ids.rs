@@ -135,6 +135,7 @@ mod tests {
             stop_reason: MessageStopReason::ToolUse,
             error: None,
             timestamp: 0,
+            id: None,
             foreign: None,
         };
         assert_eq!(CallIds::of(&[message.into()]).claim("t1"), "t1#2");

@@ -213,6 +213,7 @@ fn answer_with(calls: std::ops::Range<usize>) -> LlmMessage {
         stop_reason: MessageStopReason::ToolUse,
         error: None,
         timestamp: 0,
+        id: None,
         foreign: None,
     }))
 }

@@ -444,9 +444,9 @@ impl Player {
         // What rules answered to the last input of a tape that was cut may be missing: then the input is too.
         let is_last = !self.tape.is_complete() && self.at >= self.tape.len();
         let before = is_last.then(|| state.apart());
+        state.names_messages = self.tape.version() > 2;
         state.step(&self.rules, self.now, input, &mut out);
-        // In the first version, policies decided in the same step.
-        while self.tape.is_first_version() && matches!(out.last(), Some(Output::Flush)) {
+        while self.tape.version() == 1 && matches!(out.last(), Some(Output::Flush)) {
             out.pop();
             state.step(&self.rules, self.now, Input::Flushed, &mut out);
         }

@@ -10,7 +10,7 @@ use crate::data::json::Value;
 /// | version | what is new |
 /// |---|---|
 /// | 2 | `flushed`: policies decide after the listeners have received the events before |
-pub(super) const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 3;
 
 /// A recorded tape. Cloning copies a pointer.
 #[derive(Clone, Debug)]
@@ -79,8 +79,9 @@ impl Tape {
         &self.0.header
     }
 
-    pub(super) fn is_first_version(&self) -> bool {
-        self.0.header.number_at("tape") == Some(1)
+    /// In the first version, policies decided in the same step; before the third, messages had no names.
+    pub(super) fn version(&self) -> u64 {
+        self.0.header.number_at("tape").unwrap_or(VERSION)
     }
 
     /// Whether the recording was stopped in order.

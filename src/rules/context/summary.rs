@@ -151,6 +151,7 @@ mod tests {
             stop_reason: MessageStopReason::ToolUse,
             error: None,
             timestamp: 0,
+            id: None,
             foreign: None,
         };
         let answered = ToolResultMessage {

@@ -31,6 +31,7 @@ fn stopped(text: &str, calls: &[&str], stop_reason: MessageStopReason) -> AgentM
         stop_reason,
         error: None,
         timestamp: 0,
+        id: None,
         foreign: None,
     }
     .into()
@@ -182,6 +183,7 @@ fn failed_and_empty_messages_are_left_out_and_aborted_ones_keep_what_is_whole() 
         stop_reason: MessageStopReason::Stop,
         error: None,
         timestamp: 0,
+        id: None,
         foreign: None,
     };
     let history = [

@@ -70,6 +70,7 @@ members!(UserMessage {
     "role" = "user",
     "content" =>? content: blocks("user", is_shown),
     "timestamp" => timestamp: plain,
+    "id" => id: maybe,
     ..foreign: None,
 });
 
@@ -82,6 +83,7 @@ members!(AssistantMessage {
     "stopReason" =>? stop_reason: stop_reason,
     "error" =>? error: maybe_part,
     "timestamp" => timestamp: plain,
+    "id" => id: maybe,
     ..foreign: None,
 });
 

@@ -13,6 +13,8 @@ pub struct UserMessage {
     pub content: Vec<ContentBlock>,
     /// Milliseconds since 1970, from the host's clock.
     pub timestamp: u64,
+    /// Its name in every process. A run names those that have none: `RUN/mN`.
+    pub id: Option<String>,
     /// Other members that a checkpoint of another engine has for this message. Written back to checkpoints,
     /// used nowhere else.
     pub foreign: Option<RawJson>,
@@ -42,6 +44,8 @@ pub struct AssistantMessage {
     pub error: Option<ErrorInfo>,
     /// Milliseconds since 1970, from the host's clock.
     pub timestamp: u64,
+    /// Its name in every process, `RUN/TURN`.
+    pub id: Option<String>,
     /// Other members that a checkpoint of another engine has for this message. Written back to checkpoints,
     /// used nowhere else.
     pub foreign: Option<RawJson>,

@@ -31,7 +31,7 @@ export async function runLife(own, { from, until = Infinity, onEvent, die }) {
 }
 
 /** A history without timestamps. @param {readonly any[]} messages */
-export const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" ? undefined : value)));
+export const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" || key === "id" ? undefined : value)));
 
 /**
  * The calls that may only run once, and were running when a life ended.

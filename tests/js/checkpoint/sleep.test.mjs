@@ -11,7 +11,7 @@ import { isPlayed } from "../share.mjs";
 import { call, misused, misusedLater, scripted, settle, testTool } from "../kit.mjs";
 
 /** A history without timestamps. @param {readonly any[]} messages */
-const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" ? undefined : value)));
+const plain = (messages) => JSON.parse(JSON.stringify(messages, (key, value) => (key === "timestamp" || key === "id" ? undefined : value)));
 
 /** Runs to the end, or to an event, from the beginning or a checkpoint. @param {any} own @param {{ from?: string, until?: number, iterates?: boolean }} [how] */
 async function runLife(own, { from, until = Infinity, iterates = false } = {}) {

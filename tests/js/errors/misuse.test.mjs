@@ -26,7 +26,7 @@ const OPTIONS = [
   ["a wrong name of a policy", { model, policies: { preturn: [] } }, /unknown option `policies.preturn`; did you mean `preTurn`\?/],
   ["policies that are no list", { model, policies: { preTurn: () => {} } }, /`policies.preTurn` must be an array of functions/],
   ["a wrong word", { model, gate: "prefxi" }, /`gate` must be "batch" or "prefix", got "prefxi"/],
-  ["a wrong word inside", { model, steering: { when: "now" } }, /`steering.when` must be "after_tool" or "immediate" or "after_batch", got "now"/],
+  ["a wrong word inside", { model, steering: { when: "soon" } }, /`steering.when` must be "after_tool" or "immediate" or "after_batch" or "now", got "soon"/],
   ["an option that must be an object", { model, timeouts: 5 }, /`timeouts` must be an object, got a number/],
   ["a function that is none", { model, transformContext: {} }, /`transformContext` must be a function, got an object/],
   ["a prompt that is none", { model, systemPrompt: ["x"] }, /`systemPrompt` must be a text, got an array/],

@@ -211,7 +211,7 @@ test("a response that is asked for too late says so, while the run goes on and w
 test("what useChat posts is read: words, pictures, files, a whole conversation", async () => {
   const user = { id: "1", role: "user", parts: [{ type: "text", text: "See" }, { type: "file", mediaType: "image/png", url: "data:image/png;base64,AAAA" }, { type: "file", mediaType: "application/pdf", filename: "a.pdf", url: "data:application/pdf;base64,BBBB" }] };
   const { prompt } = fromUIMessages([user]);
-  assert.deepEqual(prompt, { role: "user", timestamp: 0, content: [{ type: "text", text: "See" }, { type: "image", mimeType: "image/png", data: "AAAA" }, { type: "file", mimeType: "application/pdf", data: "BBBB", name: "a.pdf" }] });
+  assert.deepEqual(prompt, { role: "user", id: "1", timestamp: 0, content: [{ type: "text", text: "See" }, { type: "image", mimeType: "image/png", data: "AAAA" }, { type: "file", mimeType: "application/pdf", data: "BBBB", name: "a.pdf" }] });
   const source = new Agent({ model: scripted([{ thinking: "hm", text: "one", ...call("look", "fail") }, "two"]), tools: [testTool("look", () => ({ a: 1 })), testTool("fail", () => { throw new Error("no"); })] });
   const { message } = await read(source.prompt("Go").toUIMessageStreamResponse());
   const { messages, prompt: next } = fromUIMessages([{ role: "user", parts: [{ type: "text", text: "Go" }] }, message, { role: "user", parts: [{ type: "text", text: "On" }] }]);

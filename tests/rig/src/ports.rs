@@ -279,6 +279,7 @@ pub fn message(given: &scenario::Message, tool_names: &mut Vec<(String, String)>
                 stop_reason: if calls { MessageStopReason::ToolUse } else { MessageStopReason::Stop },
                 error: None,
                 timestamp: 1,
+                id: None,
                 foreign: None,
             }
             .into()

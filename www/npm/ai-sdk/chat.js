@@ -48,7 +48,7 @@ class Chat {
     const { agent, recording } = this;
     // The first event that is heard of it: of one elsewhere it may be in the middle.
     const isNew = event.runId !== "" && event.type !== "agent_end" && recording?.run.runId !== event.runId;
-    if (isNew) this.recording = new Recording(agent, runOf(agent, event.runId), this.options, event.type === "agent_start" ? event.runId : null, [event]);
+    if (isNew) this.recording = new Recording(agent, runOf(agent, event.runId), this.options, event.type === "agent_start" ? `${event.runId}/0` : null, [event]);
     if (isNew) this.#begun();
     if (event.type === "agent_end" && this.leave) {
       this.leave();
@@ -105,7 +105,7 @@ class Chat {
 
   /** @param {AgentRun<any>} run @param {string | null | undefined} id of the message; null: it goes on with the last one */
   #begin(run, id) {
-    return (this.recording = new Recording(this.agent, run, this.options, id === undefined ? run.runId : id));
+    return (this.recording = new Recording(this.agent, run, this.options, id === undefined ? `${run.runId}/0` : id));
   }
 
   /**
@@ -154,12 +154,14 @@ class Chat {
   }
 
   /**
-   * Where the history has a message of the user that the page sends again, or replaces; −1 if it has none. The history may have
-   * messages that the page does not know, so the place is found by what was said there.
+   * Where the history has a message of the user that the page sends again, or replaces; −1 if it has none. If the page has another id
+   * for it, the place is found by what was said there: the history may have messages that the page does not know.
    * @param {UserMessage} prompt @param {AgentMessage[]} before @param {boolean} isAgain
    */
   #placeOf(prompt, before, isAgain) {
     const { messages } = this.agent;
+    const named = messages.findIndex((message) => message.role === "user" && message.id !== undefined && message.id === prompt.id);
+    if (named >= 0) return named;
     const users = before.filter(({ role }) => role === "user");
     const last = isAgain ? prompt : users.at(-1);
     if (!last) return messages.findIndex(({ role }) => role === "user");

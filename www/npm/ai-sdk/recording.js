@@ -88,10 +88,10 @@ export class Recording {
       this.waiting--;
       // The events of a turn that has begun may have been told before.
       const at = answer.delivered ? this.events.findIndex((event) => event.type === "turn_start" && event.turnIndex === answer.turnIndex) : -1;
-      const isNew = at >= 0 && this.answers.at(-1)?.from !== at;
+      const isNew = answer.delivered && at >= 0 && this.answers.at(-1)?.from !== at;
       if (isNew) {
         /** @type {Answer} */ (this.answers.at(-1)).to = at;
-        this.answers.push({ id: `${this.run.runId}-${this.answers.length + 1}`, from: at, to: Infinity, told: at });
+        this.answers.push({ id: `${this.run.runId}/${answer.turnIndex}`, from: at, to: Infinity, told: at });
       }
       this.#wake();
       return { ...answer, isNew };
@@ -122,6 +122,10 @@ export class Recording {
   /** @param {Answer} answer @param {boolean} isReplay @param {Set<string>} [unheard] answers that no event has told of @returns {AsyncGenerator<Chunk>} */
   async *#tell(answer, isReplay, unheard = new Set()) {
     const earlier = isReplay && answer.id === null && this.earlier?.role === "assistant" ? this.earlier : undefined;
+    if (isReplay && answer.id === null && !earlier) {
+      while (this.events.length === 0) await this.news.promise;
+      answer.id = `${this.run.runId}/${/** @type {{ turnIndex?: number }} */ (this.events[0]).turnIndex ?? 0}`;
+    }
     const ui = new UIMessages({ ...this.options, messageId: answer.id ?? earlier?.id });
     let at = isReplay ? answer.from : answer.told;
     for (const event of this.events.slice(0, at)) ui.replay(event);

@@ -17,7 +17,7 @@ export function toUIMessages(messages, options = {}) {
   const all = [];
   for (const message of /** @type {readonly AgentMessage[]} */ (messages)) {
     if (message.role === "custom") continue;
-    const id = `message-${all.length + 1}`;
+    const { id = `message-${all.length + 1}` } = /** @type {{ id?: string }} */ (message);
     if (message.role === "user") all.push({ id, role: "user", parts: message.content.map(userPart) });
     else if (message.role === "assistant") {
       if (all.at(-1)?.role !== "assistant") all.push({ id, role: "assistant", parts: [] });

@@ -84,16 +84,20 @@ export function readInput(input, { custom, where = "input" }) {
   // Whatever else it is, it is no input, and this says why.
   if (role !== "user" && role !== "custom") return void toMessage(input, where);
   checkMembers(input, role, where);
-  const { content, kind, data, timestamp } = input;
+  const { content, kind, data, timestamp, id } = input;
   if (timestamp !== undefined && !Number.isFinite(timestamp)) throw misuse(`${where}.timestamp must be a number, got ${kindOf(timestamp)}`);
   if (role === "custom") return { role, kind, data, ...(timestamp !== undefined && { timestamp }) };
   if (typeof content !== "string" && !Array.isArray(content)) throw misuse(`${where}: the content of a message must be a text or an array of blocks, got ${kindOf(content)}`);
   const blocks = typeof content === "string" ? content : content.map((block, i) => readUserBlock(block, `${where}.content[${i}]`));
-  return { role, content: blocks, ...(timestamp !== undefined && { timestamp }) };
+  if (id !== undefined && !(typeof id === "string" && id.length <= MAX_ID)) throw misuse(`${where}.id must be a text of at most ${MAX_ID} characters, got ${kindOf(id)}`);
+  return { role, content: blocks, ...(timestamp !== undefined && { timestamp }), ...(id && { id }) };
 }
 
+/** An id is kept with its message. */
+const MAX_ID = 200;
+
 /** The members of what a client says. @type {Record<string, string[]>} */
-const MEMBERS = { user: ["role", "content", "timestamp"], custom: ["role", "kind", "data", "timestamp"], text: ["type", "text"], image: ["type", "mimeType", "data"], file: ["type", "mimeType", "data", "name"] };
+const MEMBERS = { user: ["role", "content", "timestamp", "id"], custom: ["role", "kind", "data", "timestamp"], text: ["type", "text"], image: ["type", "mimeType", "data"], file: ["type", "mimeType", "data", "name"] };
 
 /** @param {any} block @param {string} where */
 function readUserBlock(block, where) {

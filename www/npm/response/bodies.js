@@ -65,12 +65,13 @@ export function uiMessages(run, recording, _after, init) {
   let isDone = false;
   const pieces = (/** @type {Chunk[]} */ chunks) => chunks.map((chunk) => sse(undefined, JSON.stringify(chunk))).join("");
   const done = (/** @type {Chunk[]} */ chunks) => ((isDone = true), `${pieces(chunks)}data: [DONE]\n\n`);
-  let first = pieces(stream.begin(run.runId));
+  let hasBegun = false;
   return body({
     ...waitFor(run, recording, init, () => at),
     async take() {
-      let text = first;
-      first = "";
+      // What continues a message of the page leaves it its id.
+      let text = hasBegun ? "" : pieces(stream.begin(run.runId, segment === 0 && recording.events[0]?.type === "agent_start"));
+      hasBegun = true;
       if (isDone) return;
       const to = Math.min(segments[segment + 1] ?? Infinity, recording.events.length, at + EVENTS_PER_CHUNK);
       for (const event of recording.events.slice(at, to)) text += pieces(stream.take(event));

@@ -61,9 +61,10 @@ export class UIMessages {
     return [...running].every((callId) => [...pending].some((asked) => asked.startsWith(`${callId}/`)));
   }
 
-  /** @param {string} runId */
-  begin(runId) {
-    return [{ type: "start", ...(this.messageId && { messageId: this.messageId }), messageMetadata: { runId } }];
+  /** @param {string} runId @param {boolean} [isNew] whether the message begins with the run */
+  begin(runId, isNew) {
+    const { messageId = isNew ? `${runId}/0` : undefined } = this;
+    return [{ type: "start", ...(messageId && { messageId }), messageMetadata: { runId } }];
   }
 
   /** Takes an event that another response has sent. @param {AgentEvent} event */

@@ -69,9 +69,12 @@ function answersOf(message, { pendingQuestions }) {
 }
 
 /** @param {any} message @returns {UserMessage} */
-function userMessage({ parts }) {
-  return { role: "user", content: parts.flatMap(userBlock), timestamp: 0 };
+function userMessage({ id, parts }) {
+  return { role: "user", content: parts.flatMap(userBlock), timestamp: 0, ...named(id) };
 }
+
+/** The id by which the page knows a message; not one that `toUIMessages` has made of its place. @param {unknown} id */
+const named = (id) => (typeof id === "string" && id.length <= 200 && !/^(message-\d+)?$/.test(id) ? { id } : {});
 
 /** @param {any} part @returns {UserMessage["content"]} */
 function userBlock({ type, text, url, mediaType, filename, role }) {
@@ -100,7 +103,8 @@ function historyOf(message, isTrusted) {
     if (part.type === "step-start") steps.push([]);
     else steps.at(-1)?.push(part);
   }
-  return steps.flatMap((parts) => stepOf(parts, isTrusted));
+  const [first, ...others] = steps.flatMap((parts) => stepOf(parts, isTrusted));
+  return first ? [{ ...first, ...named(message.id) }, ...others] : [];
 }
 
 /** What `toUIMessages` has kept with a part: the model, a signature, the metadata of a call. @param {any} part */

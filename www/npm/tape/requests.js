@@ -9,7 +9,7 @@ export function shown(request) {
 }
 
 /** @param {any} message */
-function withoutTime({ timestamp, usage, ...message }) {
+function withoutTime({ timestamp, usage, id, ...message }) {
   return message;
 }
 

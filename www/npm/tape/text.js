@@ -8,7 +8,7 @@ import { calls } from "./module.js";
 /** @import { TapeHeader } from "../tape.js" */
 
 /** The version of the format that is written, and the highest that is read; the crate has the same. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** What stands before the line of an agent inside a call. */
 const BEFORE = '],"line":';

@@ -184,6 +184,7 @@ fn answer_of(wire: &dyn Wire, events: Vec<Event>) -> Result<Rc<AssistantMessage>
         stop_reason,
         error: None,
         timestamp: 0,
+        id: None,
         foreign: None,
     }))
 }

@@ -140,6 +140,7 @@ pub(super) fn history(dice: &Dice) -> Vec<AgentMessage> {
         stop_reason: MessageStopReason::ToolUse,
         error: None,
         timestamp: 1,
+        id: None,
         foreign: None,
     };
     let result = turnwheel::message::ToolResultMessage {

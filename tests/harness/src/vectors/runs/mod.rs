@@ -201,7 +201,12 @@ fn system_message(message: &Value) -> Result<LlmMessage, String> {
         None => Vec::new(),
     };
     let role = object([("message", object([("role", "system".into())]))]);
-    Ok(LlmMessage::User(Rc::new(UserMessage { content: texts, timestamp: 0, foreign: Some(role.to_raw()) })))
+    Ok(LlmMessage::User(Rc::new(UserMessage {
+        content: texts,
+        timestamp: 0,
+        id: None,
+        foreign: Some(role.to_raw()),
+    })))
 }
 
 fn retry(world: &World) -> Result<RetryConfig, String> {
