@@ -18,6 +18,9 @@ export class Poller {
     this.ticks = 0;
     /** The agent's count of posts when the engine last worked. */
     this.seenPosts = 0;
+    /** Ends the wait of `#pump`. */
+    this.ring = () => {};
+    this.#pump();
   }
 
   /** Whether a poll is scheduled. */
@@ -73,11 +76,16 @@ export class Poller {
    * Polls once the promises that are settling now have settled. Tools that end at the same moment have all
    * reported by then, including one that steers or aborts before it returns.
    */
-  async pollSoon() {
-    const isWaiting = this.ticks > 0;
+  pollSoon() {
     this.ticks = POLL_TICKS;
-    if (isWaiting) return;
-    for (; this.ticks > 0; this.ticks--) await undefined;
+    this.ring();
+  }
+
+  /** Polls when somebody rings. It waits where the run was started, so the run goes on in that async context, whoever decides or steers. */
+  async #pump() {
+    await new Promise((/** @type {(nothing: void) => void} */ ring) => (this.ring = ring));
+    while (--this.ticks > 0) await undefined;
+    this.#pump();
     this.poll();
   }
 
