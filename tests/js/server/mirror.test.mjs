@@ -185,6 +185,21 @@ test("an abort is obeyed whatever its reason", async () => {
   }
 });
 
+test("an abort in the middle of a call is an abort for a listener who comes later, too, and not a reset", async () => {
+  const working = deferred();
+  const tools = [testTool("work", (/** @type {any} */ _, /** @type {any} */ { signal }) => new Promise((resolve) => (signal.addEventListener("abort", resolve), working.resolve())))];
+  const { agent, mirror, another } = pair({ model: scripted([call("work"), "never"]), tools });
+  const run = mirror.prompt("Work");
+  await working.promise;
+  await mirror.abort("enough");
+  const { error, messages } = await run;
+  assert.deepEqual([error?.message, messages.length], ["enough", 3]);
+  const later = another();
+  await later.ready();
+  same(agent, later);
+  assert.equal((await later.prompt("Again")).error, undefined);
+});
+
 test("who waits for an agent that is disposed of waits no longer", async () => {
   const { agent, mirror } = pair({ model: scripted([call("wait")]), tools: [testTool("wait", () => new Promise(() => {}))] });
   const run = mirror.prompt("Go");

@@ -189,8 +189,9 @@ export class Feed {
     const { newest, sent, agent } = this;
     if (newest === undefined) return false;
     const list = agent.messages;
-    // As long as a list grows, nothing of it is gone. One that was compacted still has its newest messages.
-    return sent?.list === list && list.length >= sent.length ? false : !list.includes(newest);
+    // As long as a list grows, nothing of it is gone. One that was compacted still has its newest messages, and one whose last
+    // answer was aborted its first.
+    return sent?.list === list && list.length >= sent.length ? false : !list.includes(newest) && (list.length === 0 || list[0] !== sent?.list[0]);
   }
 
   /** The agent was reset: nobody can read any more what was said before, from wherever they continue. */
