@@ -108,7 +108,7 @@ export interface AgentHandlerOptions {
   commit?(command: AgentCommand): void | Promise<void>;
   /** Called with every run that a request started, for platforms that stop work that no request waits for. */
   waitUntil?(run: Promise<unknown>): void;
-  /** A comment is sent to listeners after this many milliseconds without an event. Default 15,000. */
+  /** A comment is sent to listeners after this many milliseconds without an event. Default 7,000: Bun closes a connection that is silent for ten seconds. */
   keepAliveMs?: number;
   host?: RemoteHost;
 }

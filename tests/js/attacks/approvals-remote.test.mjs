@@ -8,7 +8,7 @@ import { agentHandler } from "../../../pkg/server.js";
 import { Agent, scripted, settle, testTool } from "../kit.mjs";
 
 const AT = "http://localhost/agents/7";
-const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms >= 15_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : new Promise((resolve) => setImmediate(resolve))) };
+const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms === 7000 || ms >= 15_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : new Promise((resolve) => setImmediate(resolve))) };
 
 /** An agent behind a handler that pays these amounts, always with the same call id. @param {...number} amounts */
 function served(...amounts) {

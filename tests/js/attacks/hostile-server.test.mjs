@@ -14,7 +14,7 @@ const unhandled = [];
 process.on("unhandledRejection", (error) => unhandled.push(error));
 
 const encoder = new TextEncoder();
-const fast = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms >= 15_000 ? new Promise((/** @type {any} */ resolve) => signal.addEventListener("abort", resolve)) : settle()) };
+const fast = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms === 7000 || ms >= 15_000 ? new Promise((/** @type {any} */ resolve) => signal.addEventListener("abort", resolve)) : settle()) };
 const USAGE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 const STATE = { messages: [], pendingApprovals: [], usage: USAGE, openLetters: [] };
 const limits = { eventBytes: 200_000, runBytes: 500_000, historyBytes: 500_000 };

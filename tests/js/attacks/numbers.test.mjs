@@ -10,7 +10,7 @@ import { agentHandler } from "../../../pkg/server.js";
 import { Agent, openaiCompatible, scripted, settle, subagent, testTool, textOf } from "../kit.mjs";
 
 /** Timers that do not wait: what follows a run, and a pause between two tries, is soon over. */
-const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms >= 15_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : new Promise((resolve) => setImmediate(resolve))) };
+const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms === 7000 || ms >= 15_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : new Promise((resolve) => setImmediate(resolve))) };
 
 /** A model that calls `name` with each of these texts as arguments, one after the other. @param {string[]} texts @param {string} [name] */
 function writing(texts, name = "pay") {

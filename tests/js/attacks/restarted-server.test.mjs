@@ -7,7 +7,7 @@ import { fromResponse, RemoteAgent } from "../../../pkg/remote.js";
 import { agentHandler, memoryEvents } from "../../../pkg/server.js";
 import { Agent, call, deferred, scripted, settle, testTool } from "../kit.mjs";
 
-const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms >= 15_000 ? new Promise((/** @type {any} */ resolve) => signal.addEventListener("abort", resolve)) : settle()) };
+const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms === 7000 || ms >= 15_000 ? new Promise((/** @type {any} */ resolve) => signal.addEventListener("abort", resolve)) : settle()) };
 const AT = "http://localhost/agents/7";
 
 /** A place at which one server after the other answers. */

@@ -12,7 +12,7 @@ import { serve } from "./http.mjs";
 const flood = (/** @type {number} */ turns) => new Agent({ model: scripted([...Array.from({ length: turns }, () => call("look")), "done", ...Array.from({ length: turns }, () => call("look")), "done"]), tools: [testTool("look", () => "x".repeat(1_000_000), { maxResultBytes: 1_000_000_000 })], maxTurns: Infinity });
 
 /** Waits for slow readers end quickly, those for silence never. */
-const fast = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms >= 15_000 ? new Promise((/** @type {any} */ resolve) => signal.addEventListener("abort", resolve)) : settle()) };
+const fast = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms === 7000 || ms >= 15_000 ? new Promise((/** @type {any} */ resolve) => signal.addEventListener("abort", resolve)) : settle()) };
 
 test("who does not read is sent away, and holds no more than a piece", { timeout: 60_000 }, async (t) => {
   const agent = flood(30);

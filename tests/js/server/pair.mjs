@@ -8,7 +8,7 @@ import { Agent, testTool } from "../kit.mjs";
 
 export const json = (/** @type {any} */ value) => JSON.parse(JSON.stringify(value));
 /** Waits for a connection end quickly; timeouts on a silent one never do. */
-export const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms >= 15_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : new Promise((resolve) => setImmediate(resolve))) };
+export const host = { sleep: (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (ms === 7000 || ms >= 15_000 ? new Promise((resolve) => signal.addEventListener("abort", resolve)) : new Promise((resolve) => setImmediate(resolve))) };
 export const AT = "http://agents.localhost/agents/7";
 
 /** An agent behind a handler, and a mirror of it. @param {any} options of the agent @param {any} [served] @param {any} [remote] */

@@ -154,10 +154,10 @@ test("limits: listeners, commands a minute, the length of a conversation", async
   await first.body?.cancel();
   const second = await handler(new Request(`${AT}/events`));
   assert.equal(second.status, 200);
-  // A listener that was not seen to read for three keep-alives has gone.
-  now = 45_000;
+  // A listener that was not seen to read for six keep-alives has gone.
+  now = 42_000;
   assert.equal((await ask(handler, "events")).status, 429);
-  now = 45_001;
+  now = 42_001;
   await (await handler(new Request(`${AT}/events`))).body?.cancel();
   await second.body?.cancel();
   assert.equal((await ask(handler, "prompt", post({ input: "x" }))).status, 202);
@@ -224,4 +224,26 @@ test("streams say that nobody may hold them back", async () => {
   const { headers, body } = await handler(new Request(`${AT}/events`));
   await body?.cancel();
   assert.deepEqual([headers.get("cache-control"), headers.get("x-accel-buffering")], ["no-store, no-transform", "no"]);
+});
+
+test("a listener for whom there is nothing gets a comment at once, and before Bun's ten seconds are over the next", async () => {
+  /** @type {number[]} */
+  const slept = [];
+  const sleep = (/** @type {number} */ ms, /** @type {AbortSignal} */ signal) => (slept.push(ms), new Promise((resolve) => signal.addEventListener("abort", resolve)));
+  const agent = new Agent({ model: { provider: "own", id: "m", streamFn: () => /** @type {any} */ (new Promise(() => {})) }, host: { sleep: /** @type {any} */ (sleep) } });
+  const silent = agent.prompt("Go");
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (silent.toResponse({ lastEventId: 100 }).body).getReader();
+  assert.equal(new TextDecoder().decode((await reader.read()).value), ": \n\n");
+  const next = reader.read();
+  await settle();
+  assert.ok(slept.some((ms) => ms > 0 && ms < 8000), String(slept));
+  agent.abort();
+  await reader.cancel();
+  await next;
+  const handler = agentHandler(agent, { host: { sleep: /** @type {any} */ (sleep) } });
+  slept.length = 0;
+  const events = /** @type {ReadableStream<Uint8Array>} */ ((await handler(new Request(`${AT}/events`))).body).getReader();
+  while (slept.length === 0) events.read(), await settle();
+  assert.ok(slept.every((ms) => ms < 8000), String(slept));
+  await events.cancel();
 });

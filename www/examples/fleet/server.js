@@ -24,7 +24,7 @@ const fleet = joinFleet(store, {
   async open(lease) {
     const agent = await openAgent(lease, agentOptions(lease.id, lease));
     // Who may use it was asked before, in `answer`.
-    const handler = agentHandler(agent, { events: lease.events, allowedHosts: true, keepAliveMs: Number(env.KEEP_ALIVE_MS ?? 15_000), limits: { historyBytes: 4_000_000, commandsPerMinute: 600 } });
+    const handler = agentHandler(agent, { events: lease.events, allowedHosts: true, keepAliveMs: Number(env.KEEP_ALIVE_MS ?? 7000), limits: { historyBytes: 4_000_000, commandsPerMinute: 600 } });
     return { agent, handler };
   },
 });

@@ -15,6 +15,8 @@ export function sse(id, data, type) {
 
 /** A keep-alive: a comment, not an event. */
 const KEEP_ALIVE = ": \n\n";
+/** Servers close a silent connection: Bun after ten seconds by its default, which it counts in steps of four. */
+export const KEEP_ALIVE_MS = 7000;
 
 /**
  * Where the texts of a body come from.
@@ -32,8 +34,9 @@ const KEEP_ALIVE = ": \n\n";
  * A body that is produced piece by piece, as fast as it is read.
  * @param {TextSource} source @returns {Body}
  */
-export function body({ take, isOver, waitForMore, sleep, keepAliveMs = 15_000, onLeave }) {
+export function body({ take, isOver, waitForMore, sleep, keepAliveMs = KEEP_ALIVE_MS, onLeave }) {
   let isLeft = false;
+  let hasBegun = false;
   /** Ends the current wait. @type {AbortController | undefined} */
   let timer;
   /** @type {ReadableStreamDefaultController<Uint8Array> | undefined} */
@@ -48,11 +51,15 @@ export function body({ take, isOver, waitForMore, sleep, keepAliveMs = 15_000, o
       stream = controller;
     },
     async pull(controller) {
+      const isFirst = !hasBegun;
+      hasBegun = true;
       while (!isLeft) {
         const text = await take();
         if (isLeft) return;
         if (text) return controller.enqueue(encoder.encode(text));
         if (isOver()) return controller.close();
+        // Some servers send the headers only with the first bytes.
+        if (isFirst) return controller.enqueue(encoder.encode(KEEP_ALIVE));
         timer = abortController();
         const silence = keepAliveMs > 0 && keepAliveMs < Infinity ? sleep(keepAliveMs, timer.signal).then(() => "silence", () => {}) : new Promise(() => {});
         const what = await Promise.race([waitForMore(timer.signal), silence]);

@@ -13,6 +13,7 @@ import { requestsCheck } from "./plain-worker.js";
 import { questionsOf, shownEvent } from "./questions.js";
 import { readCommand, RUN_OPTIONS } from "./read-command.js";
 import { EventStreams } from "./stream.js";
+import { KEEP_ALIVE_MS } from "../response/sse.js";
 
 /** @import { Agent } from "../index.js" */
 /** @import { AgentCommand, AgentHandlerOptions, EventLog } from "../server.js" */
@@ -25,9 +26,6 @@ const LIMITS = {
   commandsPerMinute: Infinity, commandIds: 10_000,
   events: 10_000, logBytes: 16_000_000,
 };
-/** The default interval of keep-alives to a silent listener, in milliseconds. */
-const KEEP_ALIVE_MS = 15_000;
-
 /** The paths for GET; all others are commands. */
 const QUERIES = ["events", "state"];
 

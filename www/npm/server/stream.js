@@ -12,7 +12,7 @@ import { RequestError } from "./errors.js";
 /** How many letters are sent at once; so much a listener that stops to read holds up to. */
 const PIECE = 65_536;
 /** A listener that has read nothing for so many keep-alives is gone. */
-const MISSED_KEEP_ALIVES = 3;
+const MISSED_KEEP_ALIVES = 6;
 const PATIENCE_MS = 1000;
 
 /** @typedef {Pick<Limits, "listeners" | "listenersPerCaller" | "backlogBytes">} StreamLimits */
