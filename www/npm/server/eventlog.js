@@ -3,6 +3,7 @@
 // events are dropped first.
 
 import { kindOf, misuse } from "../shared.js";
+import { MAX_PART_LENGTH, partsOf } from "../stores/rows.js";
 
 /**
  * A stored event. `history` is the change that the event made to the conversation.
@@ -47,11 +48,16 @@ export function durableObjectEvents(storage, { also } = {}) {
   if (typeof storage?.transactionSync !== "function") throw misuse(`durableObjectEvents takes the storage of a Durable Object, \`ctx.storage\`, got ${kindOf(storage)}`);
   const { sql } = storage;
   sql.exec("CREATE TABLE IF NOT EXISTS turnwheel_events (id INTEGER PRIMARY KEY, type TEXT NOT NULL, data TEXT NOT NULL, history TEXT)");
+  // What is too long for a row has none of its text there, and all of it here.
+  sql.exec("CREATE TABLE IF NOT EXISTS turnwheel_event_parts (id INTEGER, part INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, part))");
+  const [long] = sql.exec("SELECT sum(length(json)) AS letters FROM turnwheel_event_parts").toArray();
   const [found] = sql.exec("SELECT min(id) AS oldest, max(id) AS newest, sum(length(data) + length(coalesce(history, ''))) AS letters FROM turnwheel_events").toArray();
   let first = found.oldest === null ? 0 : found.oldest - 1;
   let last = found.newest ?? 0;
+  /** @param {Entry} entry @returns {Entry} */
+  const whole = (entry) => (entry.data === "" ? JSON.parse(sql.exec("SELECT json FROM turnwheel_event_parts WHERE id = ? ORDER BY part", entry.id).toArray().map((/** @type {{ json: string }} */ { json }) => json).join("")) : entry);
   return {
-    bytes: 2 * (found.letters ?? 0),
+    bytes: 2 * ((found.letters ?? 0) + (long.letters ?? 0)),
     get first() {
       return first;
     },
@@ -61,20 +67,23 @@ export function durableObjectEvents(storage, { also } = {}) {
     /** @param {Entry} entry */
     append(entry) {
       storage.transactionSync(() => {
-        sql.exec("INSERT INTO turnwheel_events VALUES (?, ?, ?, ?)", entry.id, entry.type, entry.data, entry.history ?? null);
+        const { id, type, data, history = null } = entry;
+        const isLong = data.length + (history?.length ?? 0) > MAX_PART_LENGTH;
+        sql.exec("INSERT INTO turnwheel_events VALUES (?, ?, ?, ?)", id, type, isLong ? "" : data, isLong ? null : history);
+        if (isLong) partsOf(JSON.stringify(entry)).forEach((part, at) => sql.exec("INSERT INTO turnwheel_event_parts VALUES (?, ?, ?)", id, at, part));
         last = entry.id;
         also?.(entry);
       });
     },
     /** @param {number} after @param {number} limit @returns {Entry[]} */
-    read: (after, limit) => sql.exec("SELECT * FROM turnwheel_events WHERE id > ? ORDER BY id LIMIT ?", after, limit).toArray(),
+    read: (after, limit) => sql.exec("SELECT * FROM turnwheel_events WHERE id > ? ORDER BY id LIMIT ?", after, limit).toArray().map(whole),
     /** @param {number} upTo */
     trim(upTo) {
-      sql.exec("DELETE FROM turnwheel_events WHERE id <= ?", upTo);
+      for (const table of ["events", "event_parts"]) sql.exec(`DELETE FROM turnwheel_${table} WHERE id <= ?`, upTo);
       first = upTo;
     },
     /** @returns {Entry[]} */
-    commands: () => sql.exec("SELECT * FROM turnwheel_events WHERE type IN ('command', 'receipt') ORDER BY id").toArray(),
+    commands: () => sql.exec("SELECT * FROM turnwheel_events WHERE type IN ('command', 'receipt') ORDER BY id").toArray().map(whole),
     sync: () => storage.sync(),
   };
 }

@@ -41,6 +41,8 @@ export class Feed {
     this.onSettled = () => {};
     /** Called after something was appended. @type {() => void} */
     this.onAppend = () => {};
+    /** Called when not even a state could be kept in place of events. @type {() => void} */
+    this.onUnkept = () => {};
     /** How often the conversation was forgotten. */
     this.resets = 0;
     /** The run that a reset stopped: what it still has to say belongs to a conversation that is forgotten. */
@@ -109,19 +111,22 @@ export class Feed {
     this.base = { at: log.last, appended, ...sent, usage: this.agent.usage, run: { runId: run.runId, told: run.count, turnIndex: turnIndex + 1 } };
   }
 
-  /** @param {string} type @param {unknown} value @param {HistoryChange} [history] */
+  /** Returns whether it could be kept. @param {string} type @param {unknown} value @param {HistoryChange} [history] */
   append(type, value, history) {
     const entry = { id: this.log.last + 1, type, data: JSON.stringify(value), ...(history && { history: JSON.stringify(history) }) };
+    let isKept = true;
     try {
       this.log.append(entry);
       this.window.count(entry);
       this.window.trim();
     } catch (error) {
       this.hasGap = true;
-      return console.error("turnwheel: an event could not be kept", error);
+      isKept = false;
+      console.error("turnwheel: an event could not be kept", error);
     }
     this.wake();
-    this.onAppend();
+    if (isKept) this.onAppend();
+    return isKept;
   }
 
   /**
@@ -156,7 +161,8 @@ export class Feed {
     // The listeners' history is now this list, and later changes must not refer to earlier events.
     this.sent = { list: messages, length: messages.length };
     this.said.clear();
-    this.append("state", { messages, ...questionsOf(agent), usage, ...this.letters.told(), ended, ...(isRunning && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
+    const isKept = this.append("state", { messages, ...questionsOf(agent), usage, ...this.letters.told(), ended, ...(isRunning && { run: { runId: run.runId, told: null, turnIndex: run.turnIndex } }) });
+    if (!isKept) this.onUnkept();
   }
 
   /** The agent as a new listener must see it, and the event after which it goes on from there. */
@@ -178,7 +184,7 @@ export class Feed {
   snapshotText() {
     const { at, state } = this.snapshot();
     const key = `${at} ${this.log.last} ${state.openLetters.join()}`;
-    if (this.shown.key !== key) this.shown = { key, text: sse(at, JSON.stringify(state), "state") };
+    if (this.hasGap || this.shown.key !== key) this.shown = { key, text: sse(at, JSON.stringify(state), "state") };
     return { at, text: this.shown.text };
   }
 

@@ -29,6 +29,10 @@ export class EventStreams {
     this.isClosed = false;
     /** When the listeners are looked through next: after so many bytes. */
     this.sweepAt = limits.backlogBytes / 4;
+    // Those who come back get the state as it is.
+    feed.onUnkept = () => {
+      for (const one of [...this.listeners]) if (one.hasBegun) one.end();
+    };
     feed.onAppend = () => {
       if (feed.window.appended < this.sweepAt) return;
       const { appended } = feed.window;
@@ -177,7 +181,7 @@ class Listener {
   #begin() {
     const { last, feed } = this;
     this.hasBegun = true;
-    if (last !== undefined && last >= feed.log.first && last <= feed.log.last) return "";
+    if (!feed.hasGap && last !== undefined && last >= feed.log.first && last <= feed.log.last) return "";
     const { at, text } = feed.snapshotText();
     this.after = at;
     return text;

@@ -3,13 +3,11 @@
 
 import { kindOf, misuse } from "../shared.js";
 import { checkSave, store, WriteQueue } from "./place.js";
+import { partsOf } from "./rows.js";
 
 /** @import { Checkpoint } from "../index.js" */
 /** @import { SealedCheckpoint } from "../stores.js" */
 /** @typedef {Parameters<typeof import("../stores.js").durableObjectStore>[0]} Storage */
-
-/** SQLite values there are limited to 2 MB, and a UTF-16 unit takes at most three bytes. */
-const MAX_PART_LENGTH = 600_000;
 
 /**
  * What is done beside a write and a removal, in the same transaction.
@@ -61,16 +59,4 @@ export function objectStore(storage, beside) {
       queue.replaceWaiting(id, () => storage.sync?.());
     },
   };
-}
-
-/** No part ends inside a surrogate pair. @param {string} json */
-function partsOf(json) {
-  const parts = [];
-  for (let at = 0; at < json.length; ) {
-    let end = at + MAX_PART_LENGTH;
-    if (/[\ud800-\udbff]/.test(json.charAt(end - 1))) end -= 1;
-    parts.push(json.slice(at, end));
-    at = end;
-  }
-  return parts;
 }
