@@ -7,7 +7,7 @@ import { complain, misuse, textOf } from "../shared.js";
 import { Drafts } from "./drafts.js";
 import { Gate } from "./gate.js";
 import { Keeper } from "./keeper.js";
-import { attempt, isInProgress, split } from "./kept.js";
+import { attempt, isInProgress, isLasting, split } from "./kept.js";
 import { LeaseLog } from "./log.js";
 import { checkSave } from "./place.js";
 import { Title } from "./title.js";
@@ -246,6 +246,7 @@ export class Lease {
       } catch (error) {
         if (ttlMs === Infinity || this.#isReleased || performance.now() - begun > ttlMs) throw error;
         if (!this.isHeld) throw this.signal.reason;
+        if (isLasting(error)) throw this.#fail(error);
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
@@ -269,6 +270,7 @@ export class Lease {
     try {
       if (!(await this.#renewed())) this.lose();
     } catch (error) {
+      if (isLasting(error)) return void this.#fail(error);
       // The next one may be good; if none is, the time runs out.
       if (!this.signal.aborted) complain(`turnwheel: the lease of \`${this.id}\` could not be renewed`, textOf(error));
     }
@@ -291,14 +293,20 @@ export class Lease {
     /** @type {any} */ (this.#end).unref?.();
   }
 
+  /** Nothing can be stored any more: whose agent it is does not matter then. @param {unknown} error */
+  #fail(error) {
+    if (!this.signal.aborted) complain(`turnwheel: the lease of \`${this.id}\` ends`, textOf(error));
+    return this.lose(error);
+  }
+
   #lost() {
+    if (this.signal.aborted) return this.signal.reason;
     const { others = "another process" } = this.#terms.shelf;
     return leaseError(`the lease of \`${this.id}\` is lost (fence ${this.fence}): ${others} may have the agent now; claim it again to go on`);
   }
 
   /** The lease holds no more. */
-  lose() {
-    const error = this.#lost();
+  lose(error = this.#lost()) {
     clearInterval(this.#renewal);
     clearTimeout(this.#end);
     if (!this.#isReleased) this.#controller.abort(error);

@@ -134,9 +134,7 @@ class Fleet {
       this.#shunned.delete(id);
     } catch (error) {
       this.#seats.delete(id);
-      // Otherwise it would be claimed, and fail, for ever.
-      const times = (this.#shunned.get(id)?.times ?? 0) + 1;
-      this.#shunned.set(id, { until: performance.now() + Math.min(SHUN_MS * 2 ** (times - 1), MAX_SHUN_MS), times });
+      this.#shun(id);
       seat?.handler?.[DISPOSE]();
       await lease.release().catch(() => {});
       throw error;
@@ -147,9 +145,17 @@ class Fleet {
     return held;
   }
 
+  /** Otherwise it would be claimed, and fail, for ever. @param {string} id */
+  #shun(id) {
+    const times = (this.#shunned.get(id)?.times ?? 0) + 1;
+    this.#shunned.set(id, { until: performance.now() + Math.min(SHUN_MS * 2 ** (times - 1), MAX_SHUN_MS), times });
+  }
+
   /** @param {string} id @param {Seat} seat */
   #lose(id, seat) {
     this.#counts.lost += 1;
+    // Nobody else has it: it cannot be stored.
+    if (seat.lease.signal.reason?.code !== "lost_lease") this.#shun(id);
     if (this.#seats.get(id) === seat) this.#seats.delete(id);
     // Its listeners come back, and find who has it now.
     seat.handler?.[DISPOSE]();
