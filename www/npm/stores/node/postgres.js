@@ -97,7 +97,15 @@ async function create(pool, table) {
       await pool.query(statement, []);
     } catch (error) {
       // Two processes that begin together both find nothing, and the database lets one of them fail: at the table, its name or its type.
-      if (!["23505", "42P07", "42710"].includes(/** @type {any} */ (error)?.code)) throw error;
+      const { code } = /** @type {any} */ (error ?? {});
+      if (["23505", "42P07", "42710"].includes(code)) continue;
+      // A role that may only read and write, or a replica, is refused before the database looks what is there.
+      const isRefused = code === "42501" || code === "25006";
+      if (isRefused && (await isThere(pool, table))) return;
+      throw error;
     }
   }
 }
+
+/** Whether the tables are there, with all columns. @param {PoolLike} pool @param {string} table */
+const isThere = (pool, table) => pool.query(`SELECT a.updated_at FROM ${table} a, ${table}_messages m, ${table}_events e LIMIT 0`, []).then(() => true, () => false);

@@ -1,7 +1,7 @@
 // @ts-check
 // Agents in SQLite, through `node:sqlite`: for the processes of one machine.
 
-import { kindOf, misuse } from "../../shared.js";
+import { kindOf, misuse, textOf } from "../../shared.js";
 import { fleetStore } from "./fleet.js";
 
 /** @import { DatabaseLike, StoreOptions } from "../../stores-node.js" */
@@ -53,10 +53,25 @@ function toolsOf(database) {
   return { all, changes, together };
 }
 
+/** How long a process waits for others that write. */
+const BUSY_MS = 10_000;
+
+/** Several processes may begin at once: the switch to WAL needs the file alone, and does not wait for that by itself. @param {DatabaseLike} database */
+function prepare(database) {
+  for (const until = performance.now() + BUSY_MS; ; ) {
+    try {
+      return create(database);
+    } catch (error) {
+      if (performance.now() > until || !/locked|busy/i.test(textOf(error))) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + 20 * Math.random());
+    }
+  }
+}
+
 /** @param {DatabaseLike} database */
 function create(database) {
   // A process that writes holds the others up for some microseconds; a killed one leaves no lock.
-  database.exec("PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL");
+  database.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = WAL`);
   database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents (id TEXT PRIMARY KEY, fence INTEGER NOT NULL, owner TEXT, until REAL, title TEXT, updated_at INTEGER, state TEXT, running INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0, first_event INTEGER NOT NULL, last_event INTEGER NOT NULL, log_bytes INTEGER NOT NULL DEFAULT 0)");
   database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_messages (id TEXT, at INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
   database.exec("CREATE TABLE IF NOT EXISTS turnwheel_agents_events (id TEXT, at INTEGER, json TEXT NOT NULL, has_commands INTEGER NOT NULL, PRIMARY KEY (id, at)) WITHOUT ROWID");
@@ -71,7 +86,7 @@ function create(database) {
 
 /** @param {DatabaseLike} database @returns {Shelf} */
 function shelfOf(database) {
-  create(database);
+  prepare(database);
   const { all, changes, together } = toolsOf(database);
   const messagesOf = (/** @type {string} */ id, /** @type {number} */ count) => all("SELECT json FROM turnwheel_agents_messages WHERE id = ? AND at < ? ORDER BY at", id, count).map((row) => row.json);
   return {
