@@ -230,7 +230,7 @@ try {
     const wasm = (/** @type {string} */ part) => join(at, `node_modules/turnwheel/turnwheel${part}.wasm`);
     await rename(wasm("-rest"), wasm("-away"));
     const half = await shop.serve(at);
-    assert.match(half.said ?? "", /^turnwheel-rest\.wasm is not at http:\S+\/turnwheel-rest\.wasm; copy it there$/);
+    assert.match(half.said ?? "", /^turnwheel-rest\.wasm is not at http:\S+\/turnwheel-rest\.wasm; copy it there.*turnwheel\/inline/);
     // Of another build: each module says to which script it belongs.
     await writeFile(wasm("-rest"), Buffer.from((await readFile(wasm("-away"))).toString("latin1").replace(/turnwheel-[0-9a-f]{4}/g, "turnwheel-zzzz"), "latin1"));
     const foreign = await shop.serve(at);
@@ -253,7 +253,7 @@ try {
     assert.equal((await shop.serve(at)).said, SAID);
     await rm(wasm(""));
     const missing = await shop.serve(at);
-    assert.match(missing.said ?? "", /^turnwheel-first\.wasm is not at http:\S+\/turnwheel-first\.wasm; copy it there$/);
+    assert.match(missing.said ?? "", /^turnwheel-first\.wasm is not at http:\S+\/turnwheel-first\.wasm; copy it there.*turnwheel\/inline/);
     const fallback = await shop.serve(at, { fallback: "index.html" });
     assert.equal(fallback.said?.replace(/:\d+/, ""), missing.said?.replace(/:\d+/, ""));
   });
