@@ -232,6 +232,25 @@ test("nobody listening at the address: the text names it and asks the right ques
   keepsTheKey(outcome);
 });
 
+test("a custom `fetch` that fails of itself, or refuses its arguments, is told as that, and asked once", async () => {
+  const failures = [
+    new TypeError("Cannot read properties of undefined (reading 'tenant')"), new TypeError("x.get is not a function"), new ReferenceError("tenant is not defined"),
+    new TypeError("undefined is not an object (evaluating 'a.b')"), new TypeError("RequestInit: Expected signal (\"AbortSignal {}\") to be an instance of AbortSignal."), new TypeError("Failed to execute 'fetch' on 'Window': Illegal invocation"),
+  ];
+  for (const failure of failures) {
+    let calls = 0;
+    const outcome = await readRun(new Agent({ model: openai("m", { apiKey: KEY, fetch: async () => (calls++, Promise.reject(failure)) }) }).prompt("Hello"));
+    const { code, message, cause } = outcome.result.error;
+    assert.deepEqual([code, cause, calls], ["misuse", failure, 1], failure.message);
+    assert.match(message, /^`fetch` failed before it asked api\.openai\.com: /);
+    assert.doesNotMatch(message, /CORS/);
+  }
+  for (const failure of ["fetch failed", "Failed to fetch", "Load failed", "NetworkError when attempting to fetch resource.", "Network request failed", "error sending request for url"].map((text) => new TypeError(text))) {
+    const { error } = (await readRun(new Agent({ model: openai("m", { apiKey: KEY, fetch: async () => Promise.reject(failure) }), retry: ONCE }).prompt("Hello"))).result;
+    assert.equal(error.code, "network", failure.message);
+  }
+});
+
 test("a key that no header can hold is told as such, not shown in the error, and not tried again", async (t) => {
   const server = await serve(t, [textAnswer("never")]);
   for (const bad of [`${KEY}\nwith a line break`, "sk-…cut", "ключ"]) {

@@ -1,7 +1,7 @@
 // @ts-check
 // Explains a request that failed: what the host says of it, and what it may mean.
 
-import { AgentError, textOf } from "../core.js";
+import { AgentError, isMistake, textOf } from "../core.js";
 
 /** @import { ErrorInfo } from "../index.js" */
 
@@ -26,6 +26,7 @@ export function networkError(error, url, reading) {
   const { host, hostname, origin } = new URL(url);
   const detail = textOf(error);
   if (reading) return { code: "network", message: `the answer of ${host} was cut: ${detail}`, retryable: true, phase: "model" };
+  if (isMistake(error)) return { code: "misuse", message: `\`fetch\` failed before it asked ${host}: ${detail}`, retryable: false, phase: "connect" };
   const page = /** @type {{ location?: Location }} */ (globalThis).location?.origin;
   const local = hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]";
   let message = `no answer from ${host}: ${detail}`;

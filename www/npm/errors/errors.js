@@ -160,3 +160,9 @@ export function infoOf(thrown) {
     return { message };
   }
 }
+
+/** How runtimes word a mistake in the host's own code, and arguments that `fetch` does not take. */
+const MISTAKE = /RequestInit|failed to (execute|construct|parse)|is not (an?|iterable)\b|propert|undefined|illegal invocation/i;
+
+/** Whether a request failed before any server was asked, and will again. @param {any} error */
+export const isMistake = (error) => error?.name === "ReferenceError" || (error?.name === "TypeError" && MISTAKE.test(error.message));

@@ -1,14 +1,14 @@
 // @ts-check
 // What a connection to an agent elsewhere needs: responses, the errors they mean, waits between attempts.
 
-import { AgentError, kindOf, misuse, numbersWithDefaults, textOf } from "../shared.js";
+import { AgentError, isMistake, kindOf, misuse, numbersWithDefaults, textOf } from "../shared.js";
 import { parseJson } from "./json.js";
 
 /** @import { ErrorKind } from "../index.js" */
 /** @import { Host } from "../shared.js" */
 /** @typedef {ReturnType<typeof reconnectLimits>} Reconnects */
 
-/** Long enough to miss three keep-alives. */
+/** Long enough to miss six keep-alives. */
 export const STALL_MS = 45_000;
 
 /** A server that wants to be left alone for longer is asked again all the same. */
@@ -94,7 +94,11 @@ export async function bodyOf(given) {
 }
 
 /** @param {unknown} error @param {string} what @returns {AgentError} */
-export const networkError = (error, what) => (AgentError.isInstance(error) ? error : new AgentError({ code: "network", message: `${what}: ${textOf(error)}`, retryable: true }, error));
+export const networkError = (error, what) => {
+  if (AgentError.isInstance(error)) return error;
+  const isWrong = isMistake(error);
+  return new AgentError({ code: isWrong ? "misuse" : "network", message: `${what}: ${isWrong ? "`fetch` or `headers` failed, " : ""}${textOf(error)}`, retryable: !isWrong }, error);
+};
 
 /** @param {unknown} reason */
 export const abortError = (reason) => new AgentError({ code: "aborted", message: textOf(reason), retryable: false }, reason);

@@ -36,7 +36,7 @@ export const KEEP_ALIVE_MS = 7000;
  */
 export function body({ take, isOver, waitForMore, sleep, keepAliveMs = KEEP_ALIVE_MS, onLeave }) {
   let isLeft = false;
-  let hasBegun = false;
+  let isFirst = true;
   /** Ends the current wait. @type {AbortController | undefined} */
   let timer;
   /** @type {ReadableStreamDefaultController<Uint8Array> | undefined} */
@@ -51,15 +51,15 @@ export function body({ take, isOver, waitForMore, sleep, keepAliveMs = KEEP_ALIV
       stream = controller;
     },
     async pull(controller) {
-      const isFirst = !hasBegun;
-      hasBegun = true;
       while (!isLeft) {
         const text = await take();
         if (isLeft) return;
-        if (text) return controller.enqueue(encoder.encode(text));
-        if (isOver()) return controller.close();
+        if (!text && isOver()) return controller.close();
         // Some servers send the headers only with the first bytes.
-        if (isFirst) return controller.enqueue(encoder.encode(KEEP_ALIVE));
+        if (text || isFirst) {
+          isFirst = false;
+          return controller.enqueue(encoder.encode(text || KEEP_ALIVE));
+        }
         timer = abortController();
         const silence = keepAliveMs > 0 && keepAliveMs < Infinity ? sleep(keepAliveMs, timer.signal).then(() => "silence", () => {}) : new Promise(() => {});
         const what = await Promise.race([waitForMore(timer.signal), silence]);
