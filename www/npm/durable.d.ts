@@ -116,4 +116,4 @@ export function perform(effect: StepEffect, options: PerformOptions): Promise<an
  * @example
  * use(() => bytes); // of node_modules/turnwheel/turnwheel-server.wasm
  */
-export function use(source: () => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>): void;
+export function use(source: () => ArrayBuffer | ArrayBufferView | WebAssembly.Module | Promise<ArrayBuffer | ArrayBufferView | WebAssembly.Module>): void;

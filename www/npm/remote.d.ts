@@ -91,7 +91,7 @@ export interface RemoteRunOptions extends Omit<RunOptions, "model"> {}
 export interface RemoteAgentOptions {
   /** The address at which `agentHandler` of turnwheel/server answers. */
   url: string | URL;
-  fetch?: typeof fetch;
+  fetch?: typeof globalThis extends { fetch: infer F } ? F : (input: any, init?: any) => Promise<any>;
   /** Sent with every request, to the origin of `url` and to no other; a function is called each time. */
   headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>);
   reconnects?: Reconnects;
@@ -111,7 +111,7 @@ export interface RemoteAgentOptions {
 }
 
 /** Headers as `fetch` accepts them. Only the types of web pages have the name `HeadersInit`. */
-type HeadersLike = NonNullable<RequestInit["headers"]>;
+type HeadersLike = RequestInit extends { headers?: infer H } ? NonNullable<H> : never;
 
 /**
  * An agent elsewhere, with the interface of `Agent`. `messages`, `pendingApprovals`, `isRunning` and `usage` are a mirror, kept

@@ -240,7 +240,7 @@ export interface Replay extends AsyncIterable<AgentEvent> {
  * @example
  * use(() => module); // import module from "turnwheel/turnwheel-server.wasm"
  */
-export function use(source: () => BufferSource | WebAssembly.Module | Promise<BufferSource | WebAssembly.Module>): void;
+export function use(source: () => ArrayBuffer | ArrayBufferView | WebAssembly.Module | Promise<ArrayBuffer | ArrayBufferView | WebAssembly.Module>): void;
 
 /**
  * Loads the module of this entry. `record` and the asynchronous parts of a replay do so themselves.
