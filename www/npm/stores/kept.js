@@ -24,14 +24,14 @@ export async function attempt({ place }, what, id, work) {
 /** SQLSTATE: a value, a constraint, rights, a database, a statement, a limit; what two connections do to each other is left out. Then files. */
 const LASTING = /^(22|23(?!505)|28|3[DF]|42(?!P05)|0A|54)...$|^(EROFS|EISDIR|ENOTDIR|ENAMETOOLONG)$/;
 /** The same of SQLite, by its numbers. */
-const SQLITE_LASTING = [1, 3, 8, 11, 18, 19, 20, 21, 23, 25, 26];
+const SQLITE_LASTING = [1, 3, 8, 11, 18, 19, 20, 25, 26];
 const NETWORK = /fetch|network|load failed/i;
 
 /** Whether a write that failed will fail again, however often it is tried: by its types, its rights, its words. @param {any} error */
 export function isLasting(error) {
   const { code, errcode = 0, name, message } = error?.cause ?? error ?? {};
   // A request that a server did not get is a TypeError, too.
-  if (name === "TypeError" || name === "RangeError" || name === "SyntaxError" || name === "DataCloneError") return !NETWORK.test(message);
+  if (/^(Type|Range)Error$/.test(name)) return !NETWORK.test(message);
   return code === "misuse" || LASTING.test(code) || SQLITE_LASTING.includes(errcode & 255);
 }
 

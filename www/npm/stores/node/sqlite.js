@@ -63,7 +63,7 @@ function prepare(database) {
       return create(database);
     } catch (error) {
       if (performance.now() > until || !/locked|busy/i.test(textOf(error))) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + 20 * Math.random());
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20 * Math.random());
     }
   }
 }
