@@ -18,6 +18,7 @@ export * from "./events/usage.js";
 export * from "./host/abort.js";
 export * from "./host/host.js";
 export * from "./host/sleep.js";
+export * from "./host/trace-context.js";
 export * from "./host/uuid.js";
 export * from "./messages/decision.js";
 export * from "./messages/from-client.js";

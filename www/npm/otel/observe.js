@@ -2,7 +2,7 @@
 // Observes an agent while it works: spans and metrics of OpenTelemetry, active where its tools run.
 
 import { context, isSpanContextValid, metrics, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
-import { checkNames, kindOf, misuse } from "../shared.js";
+import { checkNames, kindOf, misuse, useTraceContext } from "../shared.js";
 import * as is from "./names.js";
 import { Trace } from "./trace.js";
 
@@ -32,6 +32,7 @@ export function observe(agent, options = {}) {
   const spans = new Trace(live, { name, attributes, content, about: aboutOf(agent, content) });
   const unsubscribe = agent.subscribe((event) => spans.take(event), { keep: true });
 
+  useTraceContext(active);
   const { within, wrapModel } = around;
   // Not `wrapTool`, which costs a promise for each call.
   around.within = (runId, call, work) => {
@@ -56,6 +57,15 @@ export function observe(agent, options = {}) {
     Object.assign(around, { within, wrapModel });
     agent.streamOptions = agent.streamOptions;
   };
+}
+
+/** The span that is active, for servers that tools call. */
+function active() {
+  const span = trace.getSpanContext(context.active());
+  if (!span || !isSpanContextValid(span)) return undefined;
+  const { traceId, spanId, traceFlags, traceState } = span;
+  const tracestate = traceState?.serialize();
+  return { traceparent: `00-${traceId}-${spanId}-${(traceFlags & 255).toString(16).padStart(2, "0")}`, ...(tracestate && { tracestate }) };
 }
 
 /** @param {ObserveOptions & import("../otel.js").SpansOfOptions} options */
