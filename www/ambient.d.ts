@@ -61,3 +61,6 @@ declare module "cloudflare:workers" {
     blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T>;
   }
 }
+
+// The types of @modelcontextprotocol/client name it; there is none here.
+interface Buffer extends Uint8Array {}

@@ -43,7 +43,7 @@ export interface McpElicitResult { action: "accept" | "decline" | "cancel"; cont
 export interface McpPrompt { name: string; title?: string | undefined; description?: string | undefined; arguments?: { name: string; description?: string | undefined; required?: boolean | undefined }[] | undefined }
 
 /**
- * The part of a `Client` of `@modelcontextprotocol/sdk`, or of its successor `@modelcontextprotocol/client`, that is used.
+ * The part of a `Client` of `@modelcontextprotocol/client`, or of `@modelcontextprotocol/sdk` before it, that is used.
  *
  * @example
  * const client: McpClient = new Client({ name: "my-app", version: "1" });
@@ -63,10 +63,12 @@ export interface McpClient {
   readResource?(...args: any[]): Promise<any>;
   listPrompts?(...args: any[]): Promise<any>;
   getPrompt?(...args: any[]): Promise<any>;
+  getProtocolEra?(): string | undefined;
+  listen?(...args: any[]): Promise<any>;
 }
 
 /**
- * The part of a transport of `@modelcontextprotocol/sdk` that is used.
+ * The part of a transport of `@modelcontextprotocol/client`, or of `@modelcontextprotocol/sdk`, that is used.
  *
  * @example
  * const transport: McpTransport = new StdioClientTransport({ command: "npx", args: ["my-server"] });
@@ -128,7 +130,7 @@ export interface McpToolsOptions {
   headers?: { [name: string]: string };
   /** In place of the global `fetch`, if an address was given. */
   fetch?: (url: string | URL, init?: RequestInit) => Promise<Response>;
-  /** An `OAuthClientProvider` of the SDK, if an address was given. A login that must be begun rejects with the code `auth`. */
+  /** An `OAuthClientProvider` of `@modelcontextprotocol/client`, if an address was given. A login that must be begun rejects with the code `auth`. */
   authProvider?: any;
   /** The code with which a login came back: `?code=…` of the address that it came back to. */
   authorizationCode?: string;
@@ -147,6 +149,10 @@ export interface McpTools extends Iterable<ToolDefinition> {
   readonly tools: ToolDefinition[];
   /** The name that the server gives itself. */
   readonly name: string;
+  /**
+   * Whether it can be called, as far as is known: false after `dispose()`, when the connection has closed, and, over HTTP, where there is
+   * none that lasts, from a request that did not reach the server until one does.
+   */
   readonly isConnected: boolean;
   /** Another one after a server at an address has forgotten the session, and a new one has begun. */
   readonly client: McpClient;
@@ -158,7 +164,7 @@ export interface McpTools extends Iterable<ToolDefinition> {
   prompt(name: string, args?: { [name: string]: string }): Promise<AgentMessage[]>;
   /** Calls the listener with the new list when the server says that it changed. Returns a function that unsubscribes. */
   onChange(listener: (tools: ToolDefinition[]) => void): () => void;
-  /** Fetches the list again, for servers that do not announce changes. */
+  /** Fetches the list from the server again, for servers that do not announce changes. */
   refresh(): Promise<void>;
   /** Stops listening to the server; closes the connection if it was made here. */
   dispose(): Promise<void>;
@@ -166,8 +172,9 @@ export interface McpTools extends Iterable<ToolDefinition> {
 }
 
 /**
- * Makes the tools of an MCP server usable by an agent. Takes a connected `Client` of `@modelcontextprotocol/sdk`, a transport,
- * or the address of a server that speaks streamable HTTP. Rejects if two tools would get the same name.
+ * Makes the tools of an MCP server usable by an agent. Takes a connected `Client` of `@modelcontextprotocol/client` or of
+ * `@modelcontextprotocol/sdk`, a transport, or the address of a server that speaks streamable HTTP; to the last two it connects with
+ * `@modelcontextprotocol/client`. Rejects if two tools would get the same name.
  *
  * @example
  * const { tools } = await mcpTools("https://mcp.example.com/mcp", { prefix: "example" });

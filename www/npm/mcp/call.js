@@ -1,12 +1,15 @@
 // @ts-check
 // One call of a tool at its server.
 
-import { resultOf, updateOf } from "./content.js";
+import { traceContext } from "../shared.js";
 import { Clock } from "./clock.js";
+import { resultOf, updateOf } from "./content.js";
+import { jsonSchemaValidator } from "./json-schema.js";
 
 /** @import { ToolContext } from "../index.js" */
 /** @import { McpClient, McpTool } from "../mcp.js" */
 /** @import { Progress } from "./content.js" */
+/** @import { Elicitor } from "./elicit.js" */
 /** @import { Elicitors } from "./offers.js" */
 /** @import { Watch } from "./watch.js" */
 
@@ -16,6 +19,8 @@ const NO_TIMEOUT = 2 ** 31 - 1;
 const URL_REQUIRED = -32042;
 /** How often a server may say that something must be done first. */
 const MAX_PREREQUISITES = 5;
+/** How often a server may answer a call with what it needs to know, in place of a result. */
+const MAX_ROUNDS = 50;
 
 export class Call {
   #controller = new AbortController();
@@ -37,7 +42,7 @@ export class Call {
 
   /**
    * Does something at the server, within the limits and until the run is aborted.
-   * @template T @param {(options: object) => Promise<T>} request @returns {Promise<T>}
+   * @template T @param {(options: { signal: AbortSignal }) => Promise<T>} request @returns {Promise<T>}
    */
   async run(request) {
     const { watch, context: { signal, update } } = this;
@@ -66,16 +71,21 @@ export class Call {
 
   /** @param {McpClient} client @param {McpTool} tool @param {unknown} args @param {Elicitors | undefined} elicitor */
   async tool(client, tool, args, elicitor) {
-    const params = { name: tool.name, arguments: args };
-    // Some tools only run as tasks, whose result is fetched once it is there.
+    const trace = traceContext();
+    const given = { name: tool.name, arguments: args, ...(trace && { _meta: trace }) };
+    // Some tools only run as tasks.
     const isTask = /** @type {{ execution?: { taskSupport?: string } }} */ (tool).execution?.taskSupport === "required";
     return this.run(async (options) => {
-      for (let tries = 0; ; tries++) {
+      let params = given;
+      for (let tries = 0, rounds = 0; ; ) {
         try {
-          return resultOf(isTask ? await this.#task(client, params, options) : await callTool(client, params, options));
+          const result = isTask ? await (await import("./tasks.js")).runTask(client, params, options, this) : await callTool(client, tool, params, options, elicitor !== undefined);
+          if (result.resultType !== "input_required" || !elicitor) return resultOf(result);
+          if (++rounds > MAX_ROUNDS) throw new Error(`it asked ${MAX_ROUNDS} times for more, and gave no result`);
+          params = { ...given, ...(await this.#asking(elicitor, (asking) => asking.inputs(result, options.signal, this))) };
         } catch (error) {
           const required = prerequisitesOf(error);
-          if (!required || !elicitor || tries >= MAX_PREREQUISITES || !(await this.#settle(required, elicitor))) throw error;
+          if (!required || !elicitor || tries++ >= MAX_PREREQUISITES || !(await this.#settle(required, elicitor))) throw error;
         }
       }
     });
@@ -83,34 +93,20 @@ export class Call {
 
   /** Asks for all that must be done before a call can be made. Returns whether it was. @param {unknown[]} required @param {Elicitors} elicitor */
   async #settle(required, elicitor) {
-    this.clock.stop();
-    try {
-      const asking = await elicitor();
-      for (const one of required) if ((await asking.ask(one, this.#controller.signal, this)).action !== "accept") return false;
-      return !this.#controller.signal.aborted;
-    } finally {
-      this.clock.go();
-    }
+    const { signal } = this.#controller;
+    return this.#asking(elicitor, async (asking) => {
+      for (const one of required) if ((await asking.ask(one, signal, this)).action !== "accept") return false;
+      return !signal.aborted;
+    });
   }
 
-  /** @param {McpClient} client @param {object} params @param {object} options */
-  async #task(client, params, options) {
-    const { tasks } = /** @type {any} */ (client).experimental ?? {};
-    if (!tasks) throw new Error("this tool only runs as a task, which this version of the Client cannot do");
-    let taskId;
-    let isOver = false;
+  /** While a person is asked, the server is not silent. @template T @param {Elicitors} elicitor @param {(asking: Elicitor) => Promise<T>} work */
+  async #asking(elicitor, work) {
+    this.clock.stop();
     try {
-      for await (const status of tasks.callToolStream(params, undefined, options)) {
-        this.clock.restart();
-        if (status.type === "result" || status.type === "error") isOver = true;
-        if (status.type === "result") return status.result;
-        if (status.type === "error") throw status.error;
-        if (status.type === "taskCreated") taskId = status.task.taskId;
-        if (status.type === "taskStatus") this.context.update(status.task.statusMessage ?? status.task.status);
-      }
-      throw new Error("the task ended without a result");
+      return await work(await elicitor());
     } finally {
-      if (taskId !== undefined && !isOver && this.#controller.signal.aborted) tasks.cancelTask(taskId).catch(() => {});
+      this.clock.go();
     }
   }
 }
@@ -129,11 +125,34 @@ function forgetTimers(client) {
   }
 }
 
-/** The successor of the SDK has no second argument for the schema of a result. @param {any} client @param {object} params @param {object} options */
-const callTool = (client, params, options) => (isSuccessor(client) ? client.callTool(params, options) : client.callTool(params, undefined, options));
+/**
+ * @param {any} client @param {McpTool} tool @param {object} params @param {object} options
+ * @param {boolean} asks whether what the server needs to know comes back, to be asked here
+ */
+async function callTool(client, tool, params, options, asks) {
+  // The successor of the SDK has no second argument for the schema of a result.
+  if (!isSuccessor(client)) return client.callTool(params, undefined, options);
+  if (!asks || !isModern(client)) return client.callTool(params, options);
+  // It would check what is no result yet against the schema of results.
+  const { outputSchema, ...toolDefinition } = tool;
+  const result = await client.callTool(params, { ...options, allowInputRequired: true, toolDefinition });
+  if (result.resultType !== "input_required") checkOutput(tool, result);
+  return result;
+}
+
+/** Checks a result as the Client does. @param {McpTool} tool @param {any} result */
+function checkOutput({ name, outputSchema }, { isError, structuredContent }) {
+  if (!outputSchema || isError) return;
+  if (structuredContent === undefined) throw new Error(`Tool ${name} has an output schema but did not return structured content`);
+  const { errorMessage } = jsonSchemaValidator.getValidator(outputSchema)(structuredContent);
+  if (errorMessage !== undefined) throw new Error(`Structured content does not match the tool's output schema: ${errorMessage}`);
+}
 
 /** Whether a client is that of `@modelcontextprotocol/client`, not of `@modelcontextprotocol/sdk`. @param {any} client */
 export const isSuccessor = (client) => typeof client.getProtocolEra === "function";
+
+/** Whether it speaks the protocol of July 2026, without sessions, with its server. @param {any} client */
+export const isModern = (client) => client.getProtocolEra?.() === "modern";
 
 /** What a server wants done first, by its error. @param {any} error @returns {unknown[] | undefined} */
 function prerequisitesOf(error) {

@@ -18,27 +18,40 @@ const OF_ADDRESSES = /** @type {const} */ (["headers", "fetch", "authProvider", 
 export async function connect(source, options, prepare) {
   const { clientInfo = { name: "turnwheel", version: "1" } } = options;
   const transport = await transportOf(source, options);
-  const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
-  const client = new Client(clientInfo, { jsonSchemaValidator, capabilities: capabilitiesOf(options) });
+  const { Client } = await library();
+  // The server's newest protocol that both know: servers of 2025 are asked once whether they know a later one.
+  const client = new Client(clientInfo, { jsonSchemaValidator, capabilities: capabilitiesOf(options), versionNegotiation: { mode: "auto" } });
   await prepare(/** @type {any} */ (client));
   try {
     if (options.authorizationCode !== undefined) await transport.finishAuth(options.authorizationCode);
     await client.connect(transport);
   } catch (error) {
     const where = source instanceof URL || typeof source === "string" ? String(source) : "the other end of the transport";
-    throw (await unauthorized(where, error, options)) ?? new Error(`no MCP server answers at ${where}: ${withCause(error)}`, { cause: error });
+    throw unauthorized(where, error, options) ?? new Error(`no MCP server answers at ${where}: ${withCause(error)}`, { cause: error });
   }
   return /** @type {any} */ (client);
 }
 
-/** Node says no more than "fetch failed"; why is in the cause. @param {unknown} error */
+/** The official client, which speaks with servers of all protocols since 2024. */
+async function library() {
+  try {
+    return await import("@modelcontextprotocol/client");
+  } catch (error) {
+    throw misuse("mcpTools connects with @modelcontextprotocol/client, which cannot be loaded: npm install @modelcontextprotocol/client, or give mcpTools a connected Client", error);
+  }
+}
+
+/** Node says no more than "fetch failed"; why is in the cause, or in that one's. @param {unknown} error */
 function withCause(error) {
-  const { code, message } = /** @type {any} */ (error)?.cause ?? {};
+  /** @type {any} */
+  let cause = error;
+  for (let depth = 0; depth < 5 && (cause?.cause ?? cause?.data?.cause); depth++) cause = cause.cause ?? cause.data.cause;
+  const { code, message } = cause === error ? {} : (cause ?? {});
   return code || message ? `${textOf(error)} (${code ?? message})` : textOf(error);
 }
 
 /** How a server is started that is a program. */
-const BY_COMMAND = 'for a program: new StdioClientTransport({ command: "npx", args: ["-y", "the-server"] }) of @modelcontextprotocol/sdk/client/stdio.js';
+const BY_COMMAND = 'for a program: new StdioClientTransport({ command: "npx", args: ["-y", "the-server"] }) of @modelcontextprotocol/client/stdio';
 
 /** What to write instead of something that is no server, as people know it from other libraries. @param {any} source */
 function insteadOf(source) {
@@ -70,15 +83,19 @@ async function transportOf(source, options) {
   }
   if (!/^https?:$/.test(url.protocol)) throw misuse(`mcpTools connects to addresses of http and https, got ${JSON.stringify(String(source))}; ${BY_COMMAND}`);
   if (headers !== undefined && typeof headers !== "object") throw misuse(`\`headers\` must be an object, such as { authorization: "Bearer …" }, got ${kindOf(headers)}`);
-  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  const { StreamableHTTPClientTransport } = await library();
   return new StreamableHTTPClientTransport(url, { ...(headers && { requestInit: { headers } }), ...(fetch && { fetch }), ...(authProvider && { authProvider }) });
 }
 
+/** The status that a server answered with, if that is what an error is about; the SDK has it as `code`. @param {any} error @returns {unknown} */
+export const statusOf = (error) => error?.status ?? error?.code;
+
 /** What to do when a server wants to know who calls; undefined if that is not the reason. @param {string} where @param {unknown} error @param {McpToolsOptions} options */
-export async function unauthorized(where, error, { authProvider, authorizationCode } = {}) {
-  const { UnauthorizedError } = await import("@modelcontextprotocol/sdk/client/auth.js");
-  const code = /** @type {{ code?: unknown } | null} */ (error)?.code;
-  if (!(error instanceof UnauthorizedError) && code !== 401 && code !== 403) return;
+export function unauthorized(where, error, { authProvider, authorizationCode } = {}) {
+  const status = statusOf(error);
+  const { name, constructor } = /** @type {Error} */ (error ?? {});
+  // The error of the SDK has no name of its own.
+  if (name !== "UnauthorizedError" && constructor?.name !== "UnauthorizedError" && status !== 401 && status !== 403) return;
   const next = authorizationCode !== undefined ? "the code of the login was not accepted"
     : authProvider ? "a login has begun; when it comes back, call mcpTools again with its code as `authorizationCode`"
     : "give `headers` with a token, or an `authProvider`";

@@ -8,7 +8,8 @@ import { isBase64, MIME_TYPE } from "../shared.js";
 export function resultOf(answer) {
   // The result format of servers before 2025.
   if ("toolResult" in answer && !answer.content) return answer.toolResult;
-  const { content = [], structuredContent, isError, _meta: meta } = answer;
+  const { content = [], structuredContent, isError } = answer;
+  const meta = metaOf(answer._meta);
   const shown = content.map(blockOf);
   if (shown.length === 0 && structuredContent !== undefined) shown.push({ type: "text", text: JSON.stringify(structuredContent) });
   const hidden = content.filter((/** @type {any} */ block) => block.type !== "text" && block.type !== "image");
@@ -18,6 +19,12 @@ export function resultOf(answer) {
     ...(meta !== undefined && { meta }),
   };
   return { content: shown, isError: isError === true, ...(Object.keys(details).length > 0 && { details }) };
+}
+
+/** What a server says of a result, without what the protocol says in each: the name of the server. @param {object | undefined} meta */
+function metaOf(meta = {}) {
+  const own = Object.entries(meta).filter(([name]) => !name.startsWith("io.modelcontextprotocol/"));
+  return own.length > 0 ? Object.fromEntries(own) : undefined;
 }
 
 /** @param {any} block */

@@ -2,7 +2,7 @@
 // Elicitation: the server asks the person something, in the middle of a call. Loaded with the first question.
 
 import { Judge } from "../tools/judge.js";
-import { kindOf } from "../shared.js";
+import { kindOf, sleep } from "../shared.js";
 import { dropForeignPatterns } from "./json-schema.js";
 
 /** @import { McpElicitation, McpElicitResult, McpToolsOptions } from "../mcp.js" */
@@ -14,6 +14,8 @@ const INVALID = -32602;
 const MAX_LENGTH = 65_536;
 /** How often a call may ask, one question after the other; and a connection, without a call: who is asked for ever gives in. */
 const MAX_QUESTIONS = 50;
+/** How long a call waits that its server wants again, without a question. */
+const AGAIN_MS = 250;
 const ACTIONS = ["accept", "decline", "cancel"];
 
 export class Elicitor {
@@ -59,6 +61,24 @@ export class Elicitor {
     } finally {
       if (request.mode === "url") watch?.completions.delete(request.elicitationId ?? "");
     }
+  }
+
+  /**
+   * Asks for what a server answered a call with in place of a result, since the protocol of July 2026.
+   * @param {{ inputRequests?: { [key: string]: any }, requestState?: string }} result @param {AbortSignal} signal @param {Call} call
+   * @returns {Promise<object>} what the next request says besides
+   */
+  async inputs({ inputRequests = {}, requestState }, signal, call) {
+    const state = requestState !== undefined && { requestState };
+    /** @type {[string, McpElicitResult][]} */
+    const answers = [];
+    for (const [key, { method, params }] of Object.entries(inputRequests)) {
+      if (method !== "elicitation/create") throw new Error(`it asks for \`${method}\`, and only questions to a person are answered here`);
+      answers.push([key, await this.ask(params, signal, call)]);
+    }
+    // It only wants the call again, a little later.
+    if (answers.length === 0) await sleep({}, AGAIN_MS, signal);
+    return { ...state, ...(answers.length > 0 && { inputResponses: Object.fromEntries(answers) }) };
   }
 
   /** @param {object} asker */

@@ -6,7 +6,7 @@ import { complain, kindOf, misuse, textOf } from "../shared.js";
 import { ToolList } from "./tool-list.js";
 import { APPROVAL } from "./approval.js";
 import { Call } from "./call.js";
-import { unauthorized } from "./connect.js";
+import { statusOf, unauthorized } from "./connect.js";
 import { dropForeignPatterns } from "./json-schema.js";
 import { Watch } from "./watch.js";
 
@@ -19,9 +19,13 @@ import { Watch } from "./watch.js";
 const MAX_NAME_LENGTH = 64;
 /** Error codes of the SDK, and of its successor. */
 const CLOSED = [-32000, "CONNECTION_CLOSED", "NOT_CONNECTED"];
+/** The errors of the SDK, and of its successor, for what came from no server that speaks the protocol. */
+const UNREACHED = ["StreamableHTTPError", "SdkHttpError"];
 /** A server that returns more pages than this is assumed to have an endless list. */
 const MAX_PAGES = 1_000;
 const TIMEOUT_MS = 60_000;
+/** The successor of the SDK would give out a list that it has, for as long as its server allowed. */
+const FRESH = { cacheMode: "refresh" };
 /** More tools, or prompts, than anybody can choose from. */
 const MAX_LISTED = 10_000;
 /** In characters: what every turn sends of a tool, beside its schema. */
@@ -73,6 +77,8 @@ export class McpServer extends ToolList {
   renew = undefined;
   /** @type {Promise<void> | undefined} */
   #renewing;
+  /** Whether the last request did not reach the server: over HTTP there is no lasting connection that could close. */
+  #isOut = false;
 
   /**
    * Begins to listen to a connected client, in place of the one before it, which ends when its calls have.
@@ -95,14 +101,22 @@ export class McpServer extends ToolList {
   async #inSession(work) {
     const { client } = this;
     try {
-      return await work();
+      const done = await work();
+      this.#isOut = false;
+      return done;
     } catch (error) {
       if (!this.renew || this.isDisposed || !hasForgotten(client, error)) throw error;
-      if (this.client === client) await (this.#renewing ??= this.renew().finally(() => (this.#renewing = undefined)));
+      if (this.client === client) await (this.#renewing ??= this.#begin().finally(() => (this.#renewing = undefined)));
       // Another version of it may have other tools.
       this.changed(this.report);
       return work();
     }
+  }
+
+  async #begin() {
+    this.#isOut = true;
+    await this.renew?.();
+    this.#isOut = false;
   }
 
   /** The name that the server gives itself. @returns {string} */
@@ -119,13 +133,18 @@ export class McpServer extends ToolList {
 
   /** @override */
   get isConnected() {
-    return !this.#watch?.isClosed && !this.isDisposed;
+    return !this.#isClosed && !this.#isOut;
+  }
+
+  get #isClosed() {
+    return this.#watch?.isClosed === true || this.isDisposed;
   }
 
   /** @override */
   async readOnce() {
     // The client may have been connected anew.
     this.#watch?.attach();
+    await this.#watch?.subscribed;
     const listed = await this.#list();
     await this.#loadResourceTools();
     if (!this.isDisposed) this.#take(listed);
@@ -134,7 +153,7 @@ export class McpServer extends ToolList {
   /** The prompts that the server offers, for a person to choose from. @returns {Promise<McpPrompt[]>} */
   async prompts() {
     if (!this.#offers("prompts")) return [];
-    return this.#pages("its list of prompts", "cannot list its prompts", (params) => this.client.listPrompts?.(params), "prompts");
+    return this.#pages("its list of prompts", "cannot list its prompts", (params) => this.client.listPrompts?.(params, FRESH), "prompts");
   }
 
   /** One of them, filled in, as messages. @param {string} name @param {{ [name: string]: string }} [args] */
@@ -144,7 +163,7 @@ export class McpServer extends ToolList {
     try {
       return messagesOf(await this.#inSession(async () => this.client.getPrompt?.({ name, ...(args && { arguments: args }) })));
     } catch (error) {
-      throw await this.#explain(error);
+      throw this.#explain(error);
     }
   }
 
@@ -164,7 +183,7 @@ export class McpServer extends ToolList {
   async #list() {
     // A server of resources or prompts alone does not know the question.
     if (!this.#offers("tools")) return [];
-    return this.#pages("its list of tools", "cannot list its tools", (params) => this.client.listTools(params), "tools");
+    return this.#pages("its list of tools", "cannot list its tools", (params) => this.client.listTools(params, FRESH), "tools");
   }
 
   /** Whether the server has such things; a client that cannot tell is believed to have one that does. @param {string} what */
@@ -189,7 +208,7 @@ export class McpServer extends ToolList {
         // The successor of the SDK fetches all pages when it is given no parameters.
         page = await this.#inSession(async () => request(cursor === undefined ? undefined : { cursor }));
       } catch (error) {
-        throw await this.#explain(error, failure);
+        throw this.#explain(error, failure);
       }
       for (const one of page?.[key] ?? []) listed.push(one);
       if (listed.length > MAX_LISTED) throw new Error(`${this.name}: ${what} is too long: more than ${MAX_LISTED}`);
@@ -291,7 +310,7 @@ export class McpServer extends ToolList {
       return await this.#inSession(() => execute((call = new Call(Watch.of(this.client), context, { timeoutMs, totalTimeoutMs }))));
     } catch (error) {
       if (call?.isOverdue) throw new Error(`${this.name}: \`${tool.name}\` did not answer within ${Math.min(timeoutMs, totalTimeoutMs)} ms`);
-      throw await this.#explain(error);
+      throw this.#explain(error);
     }
   }
 
@@ -299,15 +318,19 @@ export class McpServer extends ToolList {
    * Rewords an error of the SDK: names the server, and what to do.
    * @param {unknown} thrown @param {string} [doing] what it was about
    */
-  async #explain(thrown, doing) {
+  #explain(thrown, doing) {
     const error = /** @type {{ code?: unknown, message?: unknown, name?: unknown } | null} */ (thrown);
-    const isGone = CLOSED.includes(/** @type {any} */ (error?.code)) || !this.isConnected || error?.message === "Not connected";
-    if (isGone) return new Error(`${this.name} is gone: its connection is closed; connect to it again and call mcpTools anew`, { cause: error });
+    const isGone = CLOSED.includes(/** @type {any} */ (error?.code)) || this.#isClosed || error?.message === "Not connected";
+    if (isGone) return new Error(`${this.name} is gone: its connection is closed; connect to it again and call mcpTools again`, { cause: error });
     const { authProvider } = this.#options;
-    const refused = await unauthorized(this.name, error, authProvider && { authProvider }).catch(() => undefined);
+    const refused = unauthorized(this.name, error, authProvider && { authProvider });
     if (refused) return refused;
-    // Over HTTP there is no lasting connection that could close.
-    if (error instanceof TypeError || error?.name === "StreamableHTTPError") return new Error(`${this.name} cannot be reached: ${textOf(error)}`, { cause: error });
+    if (error instanceof TypeError || UNREACHED.includes(/** @type {any} */ (error?.name))) {
+      const status = /** @type {number} */ (statusOf(error));
+      // A server that refuses this request may take another.
+      this.#isOut = !(status >= 400 && status < 500 && status !== 404);
+      return new Error(`${this.name} cannot be reached: ${textOf(error)}`, { cause: error });
+    }
     if (error instanceof EvalError) return new Error(`${this.name}: the Client compiles code to check results, which is forbidden here; make it with \`jsonSchemaValidator\` of turnwheel/mcp: new Client(info, { jsonSchemaValidator })`, { cause: error });
     return new Error(`${this.name}: ${doing ? `${doing}: ` : ""}${textOf(error)}`, { cause: error });
   }
@@ -325,7 +348,7 @@ export class McpServer extends ToolList {
 }
 
 /** Whether a server says that it does not know the session: then it has done nothing. @param {any} client @param {any} error */
-const hasForgotten = (client, error) => error?.code === 404 && client.transport?.sessionId !== undefined;
+const hasForgotten = (client, error) => statusOf(error) === 404 && client.transport?.sessionId !== undefined;
 
 /** @param {string} text @param {number} most */
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most)}\n[cut]` : text);

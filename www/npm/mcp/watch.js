@@ -2,6 +2,8 @@
 // What happens on the connection of a client, for all lists of tools that were made from it: calls in flight, questions of
 // the server, changes, the end. There is one of these per client, so that lists may come and go in any order.
 
+import { isModern } from "./call.js";
+
 /** @import { McpClient } from "../mcp.js" */
 /** @import { Call } from "./call.js" */
 
@@ -37,6 +39,10 @@ export class Watch {
   #transport;
   /** What is undone when nobody listens any more. @type {(() => void)[]} */
   #undo = [];
+  /** Ends the request that asks the server for changes. @type {AbortController | undefined} */
+  #asking;
+  /** Settles when the server tells of changes, if it does. @type {Promise<void> | undefined} */
+  subscribed;
 
   /** @param {McpClient} client */
   constructor(client) {
@@ -54,6 +60,7 @@ export class Watch {
   listen(listener) {
     this.#listeners.add(listener);
     this.attach();
+    this.#subscribe();
     return () => {
       this.#listeners.delete(listener);
       if (this.#listeners.size === 0) this.#detach();
@@ -83,16 +90,31 @@ export class Watch {
     };
     const onClose = () => {
       this.isClosed = true;
+      this.#asking?.abort();
       for (const { id } of [...this.open.values()]) this.abandon(id, "the connection is closed");
       onclose?.();
     };
     // The client's own handlers stay in place, and what others put there after us.
     this.#undo = [replace(transport, "onmessage", onMessage), replace(client, "onclose", onClose)];
     if (typeof send === "function") this.#undo.push(replace(transport, "send", onSend));
+    this.#subscribe();
+  }
+
+  /** Since July 2026 a server tells of changes only who asks. */
+  #subscribe() {
+    if (this.#asking || this.#listeners.size === 0 || !isModern(this.client) || !this.client.getServerCapabilities?.()?.tools?.listChanged) return;
+    const { signal } = (this.#asking = new AbortController());
+    this.subscribed = import("./subscribe.js").then(({ subscribe }) => subscribe(this.client, signal, () => this.#changed())).catch(() => {});
+  }
+
+  #changed() {
+    for (const listener of [...this.#listeners]) listener.onListChanged();
   }
 
   #detach() {
     for (const undo of this.#undo.splice(0)) undo();
+    this.#asking?.abort();
+    this.#asking = this.subscribed = undefined;
     this.#transport = undefined;
     this.#abandoned.clear();
     this.#takenBack.clear();
@@ -119,7 +141,7 @@ export class Watch {
       this.close(id);
     }
     if (message?.method === "notifications/elicitation/complete") this.completions.get(message.params?.elicitationId)?.();
-    if (message?.method === "notifications/tools/list_changed") for (const listener of [...this.#listeners]) listener.onListChanged();
+    if (message?.method === "notifications/tools/list_changed") this.#changed();
   }
 
   /** The server waits for us: its calls are not silent meanwhile. @param {Id} id @param {string} method @returns {OpenRequest} */
