@@ -11,8 +11,6 @@ import { results } from "./made.mjs";
 import { Agent, checkRun, scripted } from "../kit.mjs";
 
 const EVERYTHING = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-everything/dist/index.js");
-/** The lowest SDK knows neither tasks nor questions at an address, nor the choices of today's forms. */
-const isLowest = process.env["MCP_SDK"] === "lowest";
 
 const FORM = { name: "Ada", check: true, email: "ada@example.com" };
 /** @type {any[]} */
@@ -48,20 +46,18 @@ const CALLS = {
 };
 
 test("its tools: those that depend on what the client offers come with it, and each says what it should", async () => {
-  await settled(() => server.tools.length >= Object.keys(CALLS).length - (isLowest ? 1 : 0));
+  await settled(() => server.tools.length >= Object.keys(CALLS).length);
   const names = server.tools.map(({ name }) => name);
-  const left = isLowest ? ["trigger-elicitation-request", "trigger-url-elicitation", "simulate-research-query"] : [];
-  assert.deepEqual(names.filter((name) => !left.includes(name)).toSorted(), Object.keys(CALLS).filter((name) => !left.includes(name)).toSorted());
+  assert.deepEqual(names.toSorted(), Object.keys(CALLS).toSorted());
   for (const [name, [args, says]] of Object.entries(CALLS)) {
-    if (left.includes(name)) continue;
     const [result] = await results(server.tools, [name, args]);
     const text = result.content.map((/** @type {any} */ block) => block.text ?? `[${block.mimeType}]`).join("\n");
     assert.equal(result.isError, false, `${name}: ${text}`);
     assert.match(text, says, name);
   }
   const modes = asked.map(({ mode, toolName }) => `${toolName}: ${mode}`);
-  assert.deepEqual(modes, isLowest ? [] : ["simulate-research-query: form", "trigger-elicitation-request: form", "trigger-url-elicitation: url", "trigger-url-elicitation: url"]);
-  assert.deepEqual([asked.at(-1)?.url, errors], [isLowest ? undefined : "https://example.com/a", []]);
+  assert.deepEqual(modes, ["simulate-research-query: form", "trigger-elicitation-request: form", "trigger-url-elicitation: url", "trigger-url-elicitation: url"]);
+  assert.deepEqual([asked.at(-1)?.url, errors], ["https://example.com/a", []]);
 });
 
 test("its resources: listed with their templates, read as text and as bytes; what is not there is an error", async () => {

@@ -28,7 +28,7 @@ async function forgetful(t) {
     for await (const piece of request) body += piece;
     const known = typeof id === "string" ? sessions.get(id) : undefined;
     if (said.isGone || (id && !known)) return response.writeHead(404, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", error: { code: -32001, message: "Session not found" }, id: null }));
-    if (!id) said.sessions++;
+    if (/"initialize"/.test(body)) said.sessions++;
     await (known ?? (await open())).handleRequest(request, response, body ? JSON.parse(body) : undefined);
   });
   await new Promise((listening) => http.listen(0, "127.0.0.1", () => listening(undefined)));

@@ -138,7 +138,7 @@ test("a server that is gone: the call that is on and the next ones say so", asyn
   const { all } = await readRun(agent.prompt("Go"));
   for (const { result } of all("tool_execution_end")) {
     assert.deepEqual([result.isError, result.cause], [true, "threw"]);
-    assert.match(result.content[0].text, /mcp-servers\/everything is gone: its connection is closed; connect to it again and call mcpTools anew/);
+    assert.match(result.content[0].text, /mcp-servers\/everything is gone: its connection is closed; connect to it again and call mcpTools again/);
   }
   assert.deepEqual([all("tool_execution_end").length, closedServer.isConnected], [2, false]);
   await assert.rejects(closedServer.refresh(), /is gone/);
