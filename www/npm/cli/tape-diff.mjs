@@ -11,7 +11,7 @@ import { usageOf } from "./usage.mjs";
 
 /** What differs between two recordings of the same. */
 const TIMES = ["at", "timestamp", "createdAt", "delayMs"];
-const IDS = ["runId", "sessionId", "callId"];
+const IDS = ["runId", "sessionId", "callId", "id"];
 /** What an app puts in: a time in it is a value like any other. */
 const OPAQUE = ["arguments", "details", "data", "metadata", "set"];
 /** How much of a value is shown. */
