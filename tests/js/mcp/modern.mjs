@@ -24,7 +24,7 @@ export function inProcess(handler) {
   const sent = [];
   const to = { handler, isOff: false };
   const fetch = async (/** @type {any} */ url, /** @type {any} */ init) => {
-    if (to.isOff) throw new TypeError("fetch failed", { cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED" }) });
+    if (to.isOff) throw new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") });
     sent.push(init?.body ? JSON.parse(init.body) : { method: init?.method });
     return to.handler.fetch(new Request(url, init));
   };

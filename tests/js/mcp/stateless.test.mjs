@@ -191,7 +191,7 @@ test("a server that is off and comes back: calls say so, `isConnected` too, and 
   assert.equal(textOf((await results(server.tools, "count"))[0]), "1");
   assert.equal(server.isConnected, true);
   to.isOff = true;
-  await assert.rejects(mcpTools(url, { fetch }), /no MCP server answers at http:\/\/late\.localhost\/mcp: .*ECONNREFUSED/);
+  await assert.rejects(mcpTools(url, { fetch }), /no MCP server answers at http:\/\/late\.localhost\/mcp: .*fetch failed \(connect ECONNREFUSED\)$/);
   await server.dispose();
 });
 

@@ -27,7 +27,7 @@ export async function connect(source, options, prepare) {
     await client.connect(transport);
   } catch (error) {
     const where = source instanceof URL || typeof source === "string" ? String(source) : "the other end of the transport";
-    throw unauthorized(where, error, options) ?? new Error(`no MCP server answers at ${where}: ${withCause(error)}`, { cause: error });
+    throw unauthorized(where, error, options) ?? new Error(`no MCP server answers at ${where}: ${reasonOf(error)}`, { cause: error });
   }
   return /** @type {any} */ (client);
 }
@@ -41,13 +41,10 @@ async function library() {
   }
 }
 
-/** Node says no more than "fetch failed"; why is in the cause, or in that one's. @param {unknown} error */
-function withCause(error) {
-  /** @type {any} */
-  let cause = error;
-  for (let depth = 0; depth < 5 && (cause?.cause ?? cause?.data?.cause); depth++) cause = cause.cause ?? cause.data.cause;
-  const { code, message } = cause === error ? {} : (cause ?? {});
-  return code || message ? `${textOf(error)} (${code ?? message})` : textOf(error);
+/** Why nobody answers. Early versions of the client have the cause in their data. @param {any} error */
+function reasonOf(error) {
+  const cause = error?.cause ?? error?.data?.cause;
+  return textOf(cause ? new Error(error.message, { cause }) : error);
 }
 
 /** How a server is started that is a program. */

@@ -142,7 +142,7 @@ export class McpServer extends ToolList {
 
   /** @override */
   async readOnce() {
-    // The client may have been connected anew.
+    // The client may have been connected again.
     this.#watch?.attach();
     await this.#watch?.subscribed;
     const listed = await this.#list();

@@ -67,7 +67,7 @@ export class Watch {
     };
   }
 
-  /** Listens to the connection that the client has now: it may have been closed and made anew. */
+  /** Listens to the connection that the client has now: it may have been closed and made again. */
   attach() {
     const { client } = this;
     if (client.transport === undefined || client.transport === this.#transport) return;
