@@ -88,3 +88,12 @@ export interface UIMessageLike { id: string; role: "user" | "assistant"; parts: 
  * const messages = toUIMessages(agent.messages); // useChat({ messages, transport })
  */
 export function toUIMessages(messages: readonly AgentMessage[], options?: { toolOutput?(result: ToolResultMessage): unknown }): UIMessageLike[];
+
+/**
+ * It is gone, and throws.
+ *
+ * @deprecated Give `useChat` a {@link chatTransport}.
+ * @example
+ * useChat({ transport: chatTransport(agent) });
+ */
+export function toAgent(...given: unknown[]): never;

@@ -32,11 +32,19 @@ export async function connect(source, options, prepare) {
   return /** @type {any} */ (client);
 }
 
-/** The official client, which speaks with servers of all protocols since 2024. */
+/**
+ * The official client, which speaks with servers of all protocols since 2024. Where it is not installed, the client of the SDK, which knows
+ * the protocols until 2025. A bundler puts only the former in.
+ * @returns {Promise<any>}
+ */
 async function library() {
   try {
     return await import("@modelcontextprotocol/client");
   } catch (error) {
+    const sdk = "@modelcontextprotocol/sdk/client";
+    const load = (/** @type {string} */ name) => import(/* @vite-ignore */ /* webpackIgnore: true */ `${sdk}/${name}.js`);
+    const [client, transport] = await Promise.allSettled([load("index"), load("streamableHttp")]);
+    if (client.status === "fulfilled" && transport.status === "fulfilled") return { ...client.value, ...transport.value };
     throw misuse("mcpTools connects with @modelcontextprotocol/client, which cannot be loaded: npm install @modelcontextprotocol/client, or give mcpTools a connected Client", error);
   }
 }
