@@ -173,7 +173,7 @@ impl Step<'_> {
     }
 }
 
-/// Returns a replacement with the calls of the message that it replaces, if it has the same calls.
+/// Returns a replacement with the calls and the id of the message that it replaces, if it has the same calls.
 /// Arguments may differ in whitespace: the model's own text stays.
 fn with_calls_of(message: &AssistantMessage, replacement: &AssistantMessage) -> Option<AssistantMessage> {
     let mut calls = message.tool_calls();
@@ -182,7 +182,8 @@ fn with_calls_of(message: &AssistantMessage, replacement: &AssistantMessage) -> 
         let ContentBlock::ToolCall(call) = block else { continue };
         *call = calls.next().filter(|own| is_same_call(own, call))?.clone();
     }
-    calls.next().is_none().then(|| AssistantMessage { content, ..replacement.clone() })
+    let id = message.id.clone();
+    calls.next().is_none().then(|| AssistantMessage { content, id, ..replacement.clone() })
 }
 
 fn is_same_call(own: &ToolCallBlock, other: &ToolCallBlock) -> bool {

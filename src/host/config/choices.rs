@@ -44,7 +44,7 @@ pub enum SteeringTime {
     AfterTool,
     /// Immediately: running tools are cancelled. An answer of the model that is streaming is finished first.
     Immediate,
-    /// Immediately, also where an answer of the model is streaming: it is cut off. What the message waits with is read with it.
+    /// Immediately, also where an answer of the model is streaming: it is cut off. Messages that wait are read too.
     Now,
 }
 
