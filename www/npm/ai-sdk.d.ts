@@ -94,6 +94,6 @@ export function toUIMessages(messages: readonly AgentMessage[], options?: { tool
  *
  * @deprecated Give `useChat` a {@link chatTransport}.
  * @example
- * useChat({ transport: chatTransport(agent) });
+ * const transport = chatTransport(agent); // for useChat
  */
 export function toAgent(...given: unknown[]): never;

@@ -148,14 +148,20 @@ fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {
     }
     files.add_folder(&inlined, "")?;
     files.add(inline::TYPES, files.0["index.d.ts"].clone())?;
-    guide::add(&mut files, &cargo)?;
+    let folder = lay_out(&mut files, &manifest, &cargo, out)?;
+    Ok(Built { folder, manifest, files, cache, own_std })
+}
+
+/// Writes the package, with its guide, and `create-turnwheel` beside it. Returns its folder.
+fn lay_out(files: &mut Files, manifest: &Manifest, cargo: &CargoToml, out: Option<&Path>) -> Result<PathBuf> {
+    guide::add(files, cargo)?;
     files.check()?;
     if out.is_none() {
-        create::make(&cargo)?;
+        create::make(cargo)?;
     }
     let folder = out.map_or_else(|| root().join(&manifest.package.out), Path::to_path_buf);
     files.lay_out(&folder)?;
-    Ok(Built { folder, manifest, files, cache, own_std })
+    Ok(folder)
 }
 
 /// Makes a further module: the same steps, and no parts.
