@@ -78,7 +78,7 @@ test("lines that are swapped, doubled or gone are noticed", async () => {
 
 test("foreign versions, other formats and what is no tape are refused with what they are", () => {
   const refused = (/** @type {any} */ text, /** @type {RegExp} */ says) => assert.throws(() => replay(Tape.parse(text)).entries(), (/** @type {any} */ error) => says.test(error.message), String(says));
-  refused('{"tape":3,"engine":"9.0.0","createdAt":0}', /version 3; this version of turnwheel reads up to 2/);
+  refused('{"tape":4,"engine":"9.0.0","createdAt":0}', /version 4; this version of turnwheel reads up to 3/);
   refused('{"tape":1e9}', /version 1000000000/);
   refused('{"tape":0}', /version 0/);
   refused('{"tape":-1}', /version -1|no tape/);
