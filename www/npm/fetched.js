@@ -14,7 +14,7 @@ export async function fetched(address, begun, priority = "auto") {
   const fail = (/** @type {string} */ why, /** @type {unknown} */ cause = undefined) => {
     throw new Error(`${name} ${why}; or import \`turnwheel/inline\``, { cause });
   };
-  const response = await fetch(place, { priority }).catch((cause) => fail(`cannot be fetched from ${from}: ${cause.message}. Does connect-src of the page's Content-Security-Policy allow it?`, cause));
+  const response = await fetch(place, { priority }).catch((cause) => fail(`cannot be fetched from ${from}: ${cause.message}. Does \`connect-src\` of the page allow it?`, cause));
   const type = response.headers.get("content-type") ?? "";
   // The server of a single-page app answers any unknown address with that page.
   if (response.ok && !type.includes("html")) {

@@ -38,7 +38,7 @@ test("a policy that forbids the request: its reason is in the message, and an ad
   t.mock.method(globalThis, "fetch", async () => Promise.reject(new TypeError("Failed to fetch")));
   for (const address of ["http://h/a.wasm", `data:application/wasm;base64,${"A".repeat(4000)}`]) {
     const error = await fetched(address).then(() => undefined, (thrown) => thrown);
-    assert.match(error.message, /cannot be fetched from .*: Failed to fetch\. Does connect-src of the page's Content-Security-Policy allow it\?; or import `turnwheel\/inline`/);
+    assert.match(error.message, /cannot be fetched from .*: Failed to fetch\. Does `connect-src` of the page allow it\?; or import `turnwheel\/inline`/);
     assert.ok(error.message.length < 600, error.message);
     assert.ok(error.cause instanceof TypeError);
   }
