@@ -44,7 +44,7 @@ test("a policy that forbids the request: its reason is in the message, and an ad
   }
 });
 
-test("a file that is cut is told as such", async (t) => {
+test("an error says that a file was cut", async (t) => {
   asked(t, () => new Response(EMPTY.subarray(0, 6), { headers: { "content-type": "application/wasm" } }));
   await assert.rejects(fetched("http://h/a.wasm"), /a\.wasm from http:\/\/h\/a\.wasm is not whole, or cannot be compiled: .*turnwheel\/inline/);
 });

@@ -232,7 +232,7 @@ test("nobody listening at the address: the text names it and asks the right ques
   keepsTheKey(outcome);
 });
 
-test("a custom `fetch` that fails of itself, or refuses its arguments, is told as that, and asked once", async () => {
+test("a custom `fetch` that throws an error of its own, or refuses its arguments, is misuse, and is called once", async () => {
   const failures = [
     new TypeError("Cannot read properties of undefined (reading 'tenant')"), new TypeError("x.get is not a function"), new ReferenceError("tenant is not defined"),
     new TypeError("undefined is not an object (evaluating 'a.b')"), new TypeError("RequestInit: Expected signal (\"AbortSignal {}\") to be an instance of AbortSignal."), new TypeError("Failed to execute 'fetch' on 'Window': Illegal invocation"),

@@ -110,7 +110,7 @@ test("a server that asks for ever, and one that always wants the call again", as
   await server.dispose();
 });
 
-test("the list changes: what the server says is heard; `refresh` reads it in spite of how long it may be kept", async () => {
+test("a changed list is read again; `refresh` reads it though the cache still holds", async () => {
   let tools = [bare("one")];
   const handler = handlerOf(() => tools, () => said(""), { list: { ttlMs: 3_600_000, cacheScope: "public" } });
   const { url, fetch, sent, to } = inProcess(handler);

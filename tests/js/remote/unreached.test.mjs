@@ -33,7 +33,7 @@ test("the first try that fails is told, once, and again when the server is off a
   remote[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
 });
 
-test("a mistake in `fetch` or `headers` is told at once, and not taken for a server that is not there", async () => {
+test("a mistake in `fetch` or `headers` is reported at once, and not as a server that is off", async () => {
   for (const more of [{ fetch: async () => Promise.reject(new TypeError("Cannot read properties of undefined (reading 'x')")) }, { fetch: async () => new Response("{}"), headers: () => { throw new ReferenceError("token is not defined"); } }]) {
     const remote = new RemoteAgent(/** @type {any} */ ({ url: "http://agents.localhost/7", ...more }));
     const { error } = await remote.prompt("Go").result;

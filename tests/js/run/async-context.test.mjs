@@ -1,6 +1,6 @@
 // @ts-check
-// The async context of a run is that in which it was started, whoever decides, steers or stops it, and from wherever: what is
-// asked for one tenant is never asked in the name of another.
+// A run keeps the async context in which it was started, after every decision, steering message and abort. A call for one tenant
+// never runs in the context of another.
 
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -76,7 +76,7 @@ for (const [name, { act, ...how }] of Object.entries(ACTS)) {
   });
 }
 
-test("of two tenants in one process none sees the other's context, whoever of them comes first", async () => {
+test("two tenants in one process never see each other's context, in either order", async () => {
   const ids = Array.from({ length: 40 }, (_, i) => `tenant ${i}`);
   const others = await Promise.all(ids.map(async (id, i) => {
     const { agent, notes } = noting({ asks: true });

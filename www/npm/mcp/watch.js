@@ -100,7 +100,7 @@ export class Watch {
     this.#subscribe();
   }
 
-  /** Since July 2026 a server tells of changes only who asks. */
+  /** Since July 2026 a server announces changes only to clients that ask. */
   #subscribe() {
     if (this.#asking || this.#listeners.size === 0 || !isModern(this.client) || !this.client.getServerCapabilities?.()?.tools?.listChanged) return;
     const { signal } = (this.#asking = new AbortController());

@@ -81,7 +81,7 @@ export class Poller {
     this.ring();
   }
 
-  /** Polls when somebody rings. It waits where the run was started, so the run goes on in that async context, whoever decides or steers. */
+  /** Polls when somebody rings. It waits where the run was started, so that the run goes on in that async context after every command. */
   async #pump() {
     await new Promise((/** @type {(nothing: void) => void} */ ring) => (this.ring = ring));
     while (--this.ticks > 0) await undefined;
