@@ -7,6 +7,9 @@ import { sleep } from "../shared.js";
 
 /** How long to wait before a server is asked again how a task goes, unless it says so. */
 const PAUSE_MS = 1_000;
+/** What a server may say at most and at least. */
+const LONGEST_PAUSE_MS = 60_000;
+const SHORTEST_PAUSE_MS = 10;
 /** A schema that every result fits. */
 const ANY = { "~standard": { version: 1, vendor: "turnwheel", validate: (/** @type {unknown} */ value) => ({ value }) } };
 
@@ -57,7 +60,8 @@ async function* steps(client, params, options) {
       yield { type: "error", error: new Error(`the task ${task.status === "failed" ? "failed" : "was cancelled"}${task.statusMessage ? `: ${task.statusMessage}` : ""}`) };
       return;
     }
-    await sleep({}, task.pollInterval ?? PAUSE_MS, options.signal);
+    const pause = Number(task.pollInterval) || PAUSE_MS;
+    await sleep({}, Math.min(Math.max(pause, SHORTEST_PAUSE_MS), LONGEST_PAUSE_MS), options.signal);
     options.signal.throwIfAborted();
   }
 }
