@@ -28,6 +28,7 @@ const LONGEST_TOOL: usize = 64;
 /// | `t3/queue.1` | the first poll of a queue |
 /// | `t3/sleep/1`, `t3/limit/1` | the first delay between attempts, and the first time limit |
 /// | `t3/start/0-pay` | no effect: what a host stores before the first call runs, see [`EffectNames::start`] |
+/// | `t3/answer/0-pay` | no effect: a host that waits for decisions waits for the result of a call without implementation |
 /// | `t3/mail/1` | no effect: what a host stores while the run waits only for commands, see [`EffectNames::mail`] |
 /// | `t3/summary.1` | no effect: a call of a model by the compaction engine, see [`EffectNames::summary`] |
 ///
@@ -72,7 +73,12 @@ impl EffectNames {
 
     /// Names what a host stores before a call runs, to know later that it may have run: `t3/start/0-pay` for `t3/tool/0-pay`.
     pub fn start(&mut self, state: &LoopState, call_id: &str) -> String {
-        let kind = ["start/", &call_name(state, call_id)].concat();
+        self.of_call("start/", state, call_id)
+    }
+
+    /// Names something about a call that is no effect.
+    pub(crate) fn of_call(&mut self, kind: &str, state: &LoopState, call_id: &str) -> String {
+        let kind = [kind, &call_name(state, call_id)].concat();
         self.numbered(state, &kind, Numbering::FromTwo)
     }
 

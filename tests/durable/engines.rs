@@ -10,7 +10,9 @@ use rig::clock::Clock;
 use rig::dice::Dice;
 use turnwheel::approval::ToolDecision;
 use turnwheel::json::{RawJson, ToJson};
+use turnwheel::message::ContentBlock;
 use turnwheel::ports::{ApprovalRequest, Step, Steps};
+use turnwheel::question::QuestionKind;
 
 /// How an engine finds a step again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,12 +209,20 @@ impl Steps for Engine {
     fn wait(
         &self,
         name: &str,
+        kind: QuestionKind,
         request: &ApprovalRequest,
     ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
         let (life, name, accepts) = (self.0.clone(), name.to_owned(), !request.call_id.ends_with('1'));
+        let content = vec![ContentBlock::text(format!("{name} {}", request.arguments.as_str()))];
         Box::pin(async move {
             let answer = life.outside(&name, life.dice.below(200), &accepts.to_string()).await?;
-            Ok(if answer == "true" { ToolDecision::Accept } else { ToolDecision::Reject { reason: None } })
+            Ok(match (answer.as_str(), kind) {
+                ("true", QuestionKind::ToolCall) => {
+                    ToolDecision::Result { content, details: None, is_error: false }
+                }
+                ("true", _) => ToolDecision::Accept,
+                _ => ToolDecision::Reject { reason: None },
+            })
         })
     }
 

@@ -8,11 +8,13 @@ use futures::executor::block_on;
 use futures::future::{FutureExt, LocalBoxFuture, pending};
 use rig::clock::Clock;
 use rig::host::{calls, spec};
+use turnwheel::approval::ToolDecision;
 use turnwheel::json::{RawJson, ToJson, Value};
-use turnwheel::message::AgentMessage;
-use turnwheel::ports::{Step, Steps};
+use turnwheel::message::{AgentMessage, ContentBlock};
+use turnwheel::ports::{ApprovalRequest, Step, Steps};
+use turnwheel::question::QuestionKind;
 use turnwheel::scripted::{self, ScriptedAnswer};
-use turnwheel::tool::{AgentTool, ToolContext, ToolSpec, tool};
+use turnwheel::tool::{AgentTool, ToolContext, ToolSpec, external_tool, tool};
 use turnwheel::{
     Agent, AgentEvent, AgentLoopConfig, AgentLoopResult, AgentRunContext, CancelToken, agent_loop,
 };
@@ -421,4 +423,63 @@ fn a_run_that_nobody_can_decide_about_ends_though_it_waits_for_mail() {
     }
     assert_eq!((last, run.result().unwrap().stop_reason.as_str()), ("agent_end", "aborted"));
     assert!(run.next().now_or_never().is_some_and(|event| event.is_none()), "the step that waited has ended");
+}
+
+/// An engine that waits for answers itself: here they are there at once.
+struct Waiting {
+    memo: Memo,
+    asked: Rc<RefCell<Vec<String>>>,
+    answer: Result<ToolDecision, String>,
+}
+
+impl Steps for Waiting {
+    fn step(&self, step: Step) -> LocalBoxFuture<'static, Result<RawJson, String>> {
+        self.memo.step(step)
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+
+    fn wait(
+        &self,
+        name: &str,
+        kind: QuestionKind,
+        request: &ApprovalRequest,
+    ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
+        let (tool, arguments) = (&request.tool_name, request.arguments.as_str());
+        self.asked.borrow_mut().push(format!("{name} {} {tool} {arguments}", kind.as_str()));
+        futures::future::ready(self.answer.clone()).boxed_local()
+    }
+}
+
+/// The result of a call that is answered elsewhere, with a durable engine that waits for it; twice, with the same records.
+fn answered(answer: Result<ToolDecision, String>) -> (Vec<String>, Vec<String>) {
+    let memo = Memo::default();
+    let live = || {
+        let asked = Rc::<RefCell<Vec<String>>>::default();
+        let external = spec("pay");
+        let mut config = config(&memo, answers(), vec![external_tool(external)]);
+        config.ports.steps =
+            Some(Rc::new(Waiting { memo: memo.clone(), asked: asked.clone(), answer: answer.clone() }));
+        let result = run(config);
+        (asked.take(), texts(&result.messages))
+    };
+    let first = live();
+    assert_eq!(live(), first, "the second life is as the first");
+    first
+}
+
+#[test]
+fn an_engine_that_waits_for_decisions_waits_for_results_from_elsewhere() {
+    let content = vec![ContentBlock::text("paid")];
+    let result = ToolDecision::Result { content, details: None, is_error: false };
+    let (asked, texts) = answered(Ok(result));
+    assert_eq!(asked, [r#"t0/answer/0-pay tool_call pay {"n":1}"#]);
+    assert!(texts.iter().any(|text| text.contains(r#""text":"paid""#)), "{texts:?}");
+    let rejected = ToolDecision::Reject { reason: Some("not today".to_owned()) };
+    assert!(answered(Ok(rejected)).1.iter().any(|text| text.contains("not today")));
+    assert!(answered(Err("it is closed".to_owned())).1.iter().any(|text| text.contains("it is closed")));
+    let misfit = answered(Ok(ToolDecision::Accept)).1;
+    assert!(misfit.iter().any(|text| text.contains("rejected")), "{misfit:?}");
 }

@@ -54,7 +54,7 @@ pub(crate) struct World {
     has: BTreeMap<&'static str, bool>,
 }
 
-const KINDS: [(&str, u64); 12] = [
+const KINDS: [(&str, u64); 13] = [
     ("failures", 33),
     ("fallback", 20),
     ("approvals", 50),
@@ -67,6 +67,7 @@ const KINDS: [(&str, u64); 12] = [
     ("prefix", 33),
     ("timeouts", 25),
     ("keys", 25),
+    ("elsewhere", 40),
 ];
 
 impl World {
@@ -188,9 +189,10 @@ impl World {
     fn tools(self: &Rc<Self>, level: usize) -> Vec<Rc<dyn AgentTool>> {
         let asks = self.has("approvals") && level == 0;
         let requires_approval = if asks { ApprovalNeed::Always } else { ApprovalNeed::Never };
+        let is_external = self.features.waits && self.has("elsewhere");
         let mut tools = vec![
             self.tool("pay", ToolSpec { requires_approval, ..spec("pay") }),
-            self.tool("look", ToolSpec { idempotent: true, ..spec("look") }),
+            self.tool("look", ToolSpec { idempotent: true, is_external, ..spec("look") }),
         ];
         let timeout_ms = self.has("timeouts").then_some(60);
         tools.push(self.tool("slow", ToolSpec { timeout_ms, ..spec("slow") }));

@@ -60,7 +60,7 @@ export interface ByDataOptions {
   /** The engine's own sleep, for delays between attempts. Default: `setTimeout`, which some workflows do not have. */
   sleep?(ms: number, name?: string): Promise<void>;
   /** Waits for a decision about a call: a signal or a hook of the engine. */
-  wait?(name: string, request: ApprovalRequest): Promise<JsonValue>;
+  wait?(name: string, request: ApprovalRequest & { kind?: "tool" | "tool_call" }): Promise<JsonValue>;
 }
 
 /**

@@ -3,7 +3,7 @@
 // agent whose host has a `step`, and by no other page. The Rust half is steps.rs of the engine.
 
 import { enterServer, ready } from "./boundary/server.js";
-import { abortText, AgentError, complain, loadRest, textOf, toDecision } from "./core.js";
+import { abortText, AgentError, complain, loadRest, misuse, others, textOf, toDecision } from "./core.js";
 
 /** @import { StepEffect } from "./index.js" */
 /** @import { Core } from "./agent/core.js" */
@@ -39,7 +39,7 @@ export class DurablePorts {
       record: (run, slot, { number, record }) => this.#record(run, slot, number, record),
       state: (run, slot, { key, value }) => enterState(run, slot, key, value),
       abort: (run, slot, { reason }) => this.#enterAbort(run, slot, reason),
-      wait: (run, slot, { kind: _, name, ...request }) => this.#wait(run, slot, name, request),
+      wait: (run, slot, { kind: _, name, about, ...request }) => this.#wait(run, slot, name, { kind: about, ...request }),
       backOff: (run, slot, { name, ms }, { signal }) => this.#sleep(run, slot, name, ms, signal),
       sleep: (_run, _slot, { ms }, { signal }) => limit(core, ms, signal),
     };
@@ -113,7 +113,7 @@ export class DurablePorts {
 
   /** @param {Driver} run @param {number} slot @param {string} name @param {any} request */
   #wait(run, slot, name, request) {
-    asks(() => this.host.wait?.(name, { ...request, ...run.about() }), (decision) => run.engineRun.resolve(slot, toDecision(decision), "now"), (error) => {
+    asks(() => this.host.wait?.(name, { ...request, ...run.about() }), (answer) => run.engineRun.resolve(slot, request.kind === "tool" ? toDecision(answer) : resultOf(answer), "now"), (error) => {
       complain("turnwheel: host.wait failed:", error);
       run.engineRun.reject(slot, error);
     });
@@ -158,7 +158,7 @@ export class DurablePorts {
 
   /** Whether the host itself waits for an answer to one of these questions. @param {(import("./index.js").Question | undefined)[]} questions */
   waits(questions) {
-    return this.host.wait !== undefined && !this.core.options.approveTool && questions.some((question) => question?.kind === "tool");
+    return this.host.wait !== undefined && questions.some((question) => question?.kind === "tool_call" || (question?.kind === "tool" && !this.core.options.approveTool));
   }
 
   /** Nobody will replay a run: its end need not be stored. @param {Driver} run */
@@ -174,6 +174,14 @@ export class DurablePorts {
  */
 function asks(work, take, failed) {
   new Promise((/** @type {(given: T | PromiseLike<T>) => void} */ resolve) => resolve(work())).then(take).catch(failed);
+}
+
+/** The result of a call without `execute`, as a decision. @param {any} given */
+function resultOf(given) {
+  const answer = /** @type {any} */ (others.convert?.(given) ?? toDecision(given));
+  if (answer === "reject" || answer.action === "reject" || answer.action === "result") return answer;
+  if (!answer.output) throw misuse(`the answer to a call of a tool without \`execute\` must be { output }, { error } or a rejection, got ${JSON.stringify(given)}`);
+  return { action: "result", content: answer.output, isError: answer.isError };
 }
 
 /** The calls that the server engine has alone. @param {unknown} glue */

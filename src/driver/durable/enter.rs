@@ -18,6 +18,9 @@ use crate::journal::tape::{read_reply, write_reply};
 use crate::machine::{AgentCommand, Effect, EffectId, Input, Output, Reply};
 use crate::rules::stream::AssistantMessageEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
+use crate::words::question::QuestionKind;
+
+use super::answers::command_of;
 
 impl AgentStream {
     // ---- effects become steps
@@ -40,7 +43,7 @@ impl AgentStream {
             Effect::Sleep { ms } => return self.open_timer(&slot, id, *ms),
             Effect::Approve(request) if self.config.ports.approver.is_none() => {
                 let name = slot.names.borrow_mut().name(&self.state, id, &effect);
-                let decision = slot.journal.engine.wait(&name, request);
+                let decision = slot.journal.engine.wait(&name, QuestionKind::Tool, request);
                 slot.journal.wait_for(&slot, id, name, 0, decision.map(Reply::Approved).boxed_local());
                 return None;
             }
@@ -235,6 +238,7 @@ impl AgentStream {
     /// Nothing is left to do in this run until something enters.
     pub(in crate::driver) fn when_idle(&mut self, cx: &mut Context<'_>) -> Option<Poll<bool>> {
         let slot = self.seam.slot.clone()?;
+        self.wait_for_results(&slot);
         if slot.place == Place::Hosted {
             self.handle_progress();
             if !self.outputs.is_empty() {
@@ -286,7 +290,10 @@ impl AgentStream {
             }
             Entry::Outside { id, reply, .. } => {
                 if has_waited(slot, id) {
-                    self.step(Input::Reply(id, reply));
+                    match command_of(slot, id, reply) {
+                        Ok(command) => self.handle_command(command),
+                        Err(reply) => self.step(Input::Reply(id, reply)),
+                    }
                 }
             }
         }

@@ -10,6 +10,7 @@
 //! calls. Each of them has a [`RunSlot`]. When nothing in any of them can go on, the outermost run asks the journal what enters next
 //! (`when_idle`). The machine sees the time of the last record and no other clock.
 
+mod answers;
 mod begin;
 mod enter;
 mod mail;

@@ -8,6 +8,7 @@ use super::ApprovalRequest;
 use crate::data::json::{ObjectWriter, RawJson, ToJson, Value};
 use crate::rules::approval::ToolDecision;
 use crate::rules::stream::ModelRequest;
+use crate::words::question::QuestionKind;
 
 /// Stores what steps have answered. Set as [`Ports::steps`](crate::config::Ports::steps), it makes a run durable: each of its
 /// effects is a step with a stable name, whose record is stored before what it says enters the run. In a later process the
@@ -65,11 +66,14 @@ pub trait Steps {
     /// error means that it could not be stored: the run cannot go on in this process, and its result has the phase `step`.
     fn step(&self, step: Step) -> LocalBoxFuture<'static, Result<RawJson, String>>;
 
-    /// Waits until a person has decided about a call, if the engine can: then decisions come through it alone, unless there is
-    /// an [`Approver`](super::Approver). Called only where [`Steps::waits`].
+    /// Waits for an answer, if the engine can: until a person has decided about a call, unless there is an
+    /// [`Approver`](super::Approver), and for the result of a call whose tool has no implementation
+    /// ([`QuestionKind::ToolCall`]). Then answers come through it alone. For a call of the second kind,
+    /// [`ToolDecision::Result`] is the result; everything else says that there will be none. Called only where [`Steps::waits`].
     fn wait(
         &self,
         _name: &str,
+        _kind: QuestionKind,
         _request: &ApprovalRequest,
     ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
         Box::pin(std::future::pending())

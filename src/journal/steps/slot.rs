@@ -73,6 +73,8 @@ pub(crate) struct RunSlot {
     pub(crate) loose: RefCell<Table<EffectId, String>>,
     /// The effects for which the engine waits or sleeps.
     pub(crate) waiting: RefCell<Vec<EffectId>>,
+    /// The calls for whose results the engine waits: each by the number of the wait and the id of its question.
+    pub(crate) results: RefCell<Vec<(EffectId, String)>>,
     /// The time limits of steps, by the effect that they are for: the timer, its milliseconds, and whether it runs.
     pub(crate) timers: RefCell<Table<EffectId, (EffectId, u64, bool)>>,
     /// The time limit of the run, and when it is over.
@@ -116,6 +118,7 @@ impl RunSlot {
             open: RefCell::default(),
             loose: RefCell::default(),
             waiting: RefCell::default(),
+            results: RefCell::default(),
             timers: RefCell::default(),
             total: Cell::default(),
             held: RefCell::default(),

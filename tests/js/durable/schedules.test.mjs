@@ -45,6 +45,7 @@ test("what an agent inside a call had shown is taken back, also if the end of it
 
 test("the same with decisions and delays that the engine keeps", async () => {
   for (const [at, mode] of ["name", "order", "single"].entries()) await many(0.05, mode, { wait: true, approvals: true, approver: false, failures: true }, 10_001 + at * 1000);
+  for (const [at, mode] of ["name", "order", "single"].entries()) await many(0.05, mode, { wait: true, approver: false, elsewhere: true }, 20_001 + at * 1000);
 });
 
 test("an engine that calls the body once for each step", async () => {
@@ -150,6 +151,25 @@ test("a host that waits for decisions gets them from its engine", async () => {
     assert.equal(ended.text ?? ended, life === 0 ? "killed" : "done");
   }
   assert.deepEqual(asked, [["t0/approve/0", "pay"]]);
+});
+
+test("a host that waits gets the results of calls without `execute` from its engine", async () => {
+  const look = { name: "look", description: "Looks", parameters: OBJECT };
+  const answers = { output: [{ output: "a tree" }, "a tree"], error: [{ error: "it is dark" }, "it is dark"], rejection: [{ action: "reject", reason: "no eyes" }, "no eyes"], misfit: ["approve", "must be { output }, { error } or a rejection"] };
+  for (const [answer, shown] of Object.values(answers)) {
+    const records = new Records();
+    const asked = [];
+    for (let life = 0; life < 3; life++) {
+      const engine = new Life(records, { waits: true, kill: (name, where) => life === 0 && where === "wait", decide: async (name, request) => (asked.push([name, request.kind, request.toolName]), answer) });
+      const agent = new Agent({ model: calling("look"), tools: [look], host: engine.host });
+      const run = agent.prompt("Look.");
+      for (const stop = agent.subscribe(({ type, id }) => type === "question_asked" && assert.throws(() => agent.resolve(id, { output: "mine" }), /`host.wait` waits for this decision/)); stop; ) break;
+      const ended = await Promise.race([run.result, engine.over]);
+      assert.equal(ended.text ?? ended, life === 0 ? "killed" : "done");
+      if (life > 0) assert.ok(JSON.stringify(agent.messages.find(({ role }) => role === "tool_result").content).includes(shown), JSON.stringify(agent.messages));
+    }
+    assert.deepEqual(asked, [["t0/answer/0-look", "tool_call", "look"]]);
+  }
 });
 
 test("a sleep says what it is for", async () => {

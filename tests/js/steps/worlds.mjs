@@ -56,7 +56,7 @@ export class World {
     Object.assign(this, {
       failures: has("failures", 3), fallback: has("fallback", 5), approvals: has("approvals", 2), approver: has("approver", 4),
       hooks: has("hooks", 4), transform: has("transform", 4), queue: has("queue", 4), children: has("children", 3), narrow: has("narrow", 4),
-      steering: features?.steering ?? false, aborts: features?.aborts ?? false, prefix: has("prefix", 3), summary: has("summary", 6), wait: has("wait", 3),
+      steering: features?.steering ?? false, aborts: features?.aborts ?? false, prefix: has("prefix", 3), summary: has("summary", 6), wait: has("wait", 3), elsewhere: features?.elsewhere ?? false,
     });
     this.turns = Array.from({ length: 2 + roll(2) }, () => Array.from({ length: 1 + roll(3) }, () => ["pay", "look", "slow", this.children ? "research" : "look"][roll(4)]));
     /** How often each call began, over all lives. */
@@ -70,8 +70,9 @@ export class World {
 
   /** What the engine waits for itself. */
   outside() {
-    const decide = async (/** @type {string} */ name) => {
+    const decide = async (/** @type {string} */ name, /** @type {any} */ { kind, arguments: args }) => {
       await this.pause(400);
+      if (kind === "tool_call") return name.includes("/1-") ? { error: "nobody looks" } : { output: `look ${JSON.stringify(args)}` };
       return name.endsWith("1") ? "reject" : "approve";
     };
     return { waits: this.wait, decide };
@@ -105,7 +106,7 @@ export class World {
       },
     });
     const research = subagent({ name: "research", description: "", agent: () => this.agent(undefined, level + 1) });
-    return [make("pay", { requiresApproval: this.approvals && level === 0 }), make("look", { idempotent: true }), make("slow"), ...(this.children && level < 2 ? [research] : [])];
+    return [make("pay", { requiresApproval: this.approvals && level === 0 }), this.elsewhere ? { name: "look", description: "look", parameters: OBJECT } : make("look", { idempotent: true }), make("slow"), ...(this.children && level < 2 ? [research] : [])];
   }
 
   answer(request, level, which) {

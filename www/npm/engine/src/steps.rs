@@ -13,6 +13,7 @@ use turnwheel::approval::ToolDecision;
 use turnwheel::data::table::Table;
 use turnwheel::json::{FromJson, RawJson, ToJson, Value};
 use turnwheel::ports::{ApprovalRequest, Step, StepEffect, Steps};
+use turnwheel::question::QuestionKind;
 
 use crate::bridge;
 use crate::exports::answers::BridgeGuard;
@@ -79,11 +80,13 @@ impl Steps for JsSteps {
     fn wait(
         &self,
         name: &str,
+        kind: QuestionKind,
         request: &ApprovalRequest,
     ) -> LocalBoxFuture<'static, Result<ToolDecision, String>> {
         let json = effect(EffectKind::Wait, |object| {
-            object.field("name", name).field("id", &request.id).field("callId", &request.call_id);
-            object.field("toolName", &request.tool_name).field("arguments", &request.arguments);
+            object.field("name", name).field("about", kind.as_str()).field("id", &request.id);
+            object.field("callId", &request.call_id).field("toolName", &request.tool_name);
+            object.field("arguments", &request.arguments);
             object.field("requiresApproval", &request.requires_approval);
         });
         ask(json, ToolDecision::from_json)
