@@ -1,4 +1,4 @@
-import type { Checkpoint } from "./index.js";
+import type { Agent, Checkpoint } from "./index.js";
 import type { EventLog } from "./server.js";
 
 /**
@@ -10,12 +10,18 @@ import type { EventLog } from "./server.js";
  * const store: CheckpointStore = indexedDBStore();
  * const saved = await store.load("chat-7");
  * const agent = saved ? await Agent.restore(saved, options) : new Agent(options);
- * agent.subscribe(() => store.save("chat-7", agent.checkpoint()), { keep: true });
+ * const stop = store.follow("chat-7", agent);
  * if (agent.canContinue) await agent.continue();
  */
 export interface CheckpointStore {
   /** Resolves when this checkpoint, or a newer one of the same id, is stored. A sealed one is stored as it is. */
   save(id: string, checkpoint: Checkpoint | SealedCheckpoint): Promise<void>;
+  /**
+   * Saves the agent from its next event on, also after a write that failed: that one is reported as what a subscriber throws (the
+   * hook `onError`, or the console). Events that come while one checkpoint is written share the next one. The function that it
+   * returns ends this, and resolves when the agent is stored as it is then.
+   */
+  follow(id: string, agent: Pick<Agent, "subscribe" | "checkpoint">): () => Promise<void>;
   /**
    * Returns what was saved last, or `undefined` if there is nothing. If that was sealed, it still is: `Agent.restore`
    * refuses it until it is {@link unseal}ed.

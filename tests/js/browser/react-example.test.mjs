@@ -74,5 +74,13 @@ test("the example is built, and talks, asks, is steered and stopped", async () =
   await page.click('button:text-is("Stop")');
   await page.waitForSelector('button:text-is("Send")');
   assert.equal(await page.locator(".error").count(), 0);
+  await page.waitForSelector('nav .chat:text-is("Rename this page")');
+  await page.click('nav button:text-is("New chat")');
+  await page.waitForSelector('.messages:not(:has(article))');
+  await page.click('nav .chat:text-is("Rename this page")');
+  await page.waitForSelector('.assistant:has-text("It is done.")');
+  await page.reload();
+  await page.waitForSelector('.assistant:has-text("It is done.")');
+  await page.waitForSelector('nav .chat:text-is("Rename this page")');
   assert.deepEqual(complaints, []);
 });

@@ -14,6 +14,7 @@ import { AgentError, isSealed, kindOf, misuse, textOf } from "../shared.js";
  * @property {(id: string) => any} read gives a checkpoint, or nothing
  * @property {(id: string) => unknown} remove
  */
+/** An agent whose events are followed. @typedef {{ subscribe(listener: () => unknown, options: { keep: boolean }): () => void, checkpoint(): Checkpoint }} Followed */
 /**
  * What is being done for an id, and what waits for it.
  * @typedef {{ done: Promise<void>, waiting?: { work: () => Promise<void>, done: Promise<void> } }} Writes
@@ -105,14 +106,17 @@ function nameOf(error) {
   }
 }
 
-/** The three methods of a store. @param {Place} place @param {WriteQueue} queue */
+/** The methods of a store. @param {Place} place @param {WriteQueue} queue */
 export function store({ write, read, remove }, queue) {
+  /** @param {string} id @param {Checkpoint | SealedCheckpoint} checkpoint @returns {Promise<void>} */
+  const save = async (id, checkpoint) => {
+    checkSave("save", id, checkpoint);
+    return queue.put("saved in", id, () => write(id, checkpoint));
+  };
   return {
-    /** @param {string} id @param {Checkpoint | SealedCheckpoint} checkpoint @returns {Promise<void>} */
-    async save(id, checkpoint) {
-      checkSave("save", id, checkpoint);
-      return queue.put("saved in", id, () => write(id, checkpoint));
-    },
+    save,
+    /** @param {string} id @param {Followed} agent */
+    follow: (id, agent) => (checkId(id), follow(agent, (checkpoint) => save(id, checkpoint))),
     /** @param {string} id @returns {Promise<any>} */
     async load(id) {
       checkId(id);
@@ -124,6 +128,37 @@ export function store({ write, read, remove }, queue) {
       checkId(id);
       return queue.put("deleted from", id, () => remove(id));
     },
+  };
+}
+
+/**
+ * Saves an agent at its events: one checkpoint is made for each write, however many events come meanwhile.
+ * @param {Followed} agent @param {(checkpoint: Checkpoint) => Promise<void>} save
+ */
+function follow(agent, save) {
+  if (typeof agent?.subscribe !== "function" || typeof agent.checkpoint !== "function") throw misuse(`\`follow\` takes an agent, got ${kindOf(agent)}`);
+  let isDue = false;
+  /** @type {Promise<void> | undefined} */
+  let writing;
+  const write = async () => {
+    try {
+      while (isDue) {
+        isDue = false;
+        await save(agent.checkpoint());
+      }
+    } finally {
+      writing = undefined;
+    }
+  };
+  const unsubscribe = agent.subscribe(() => {
+    isDue = true;
+    // A write that fails is reported once, as what a subscriber throws; the next event tries again.
+    if (!writing) return (writing = write());
+  }, { keep: true });
+  return async () => {
+    unsubscribe();
+    await writing?.catch(() => {});
+    await save(agent.checkpoint());
   };
 }
 
