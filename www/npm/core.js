@@ -10,7 +10,7 @@ export { abortText } from "./run/abortion.js";
 export { driverOf } from "./run/run.js";
 export * from "./boundary/engine.js";
 export { inParts } from "./boundary/parts.js";
-export { loadRest, rest, useRest } from "./boundary/rest.js";
+export { late, loadRest, useRest } from "./boundary/rest.js";
 export { fetched } from "./fetched.js";
 export * from "./checkpoint/read.js";
 export * from "./checkpoint/write.js";

@@ -16,6 +16,7 @@ export * from "./events/subscribers.js";
 export * from "./events/texts.js";
 export * from "./events/usage.js";
 export * from "./host/abort.js";
+export * from "./host/copies.js";
 export * from "./host/host.js";
 export * from "./host/sleep.js";
 export * from "./host/trace-context.js";

@@ -3,7 +3,7 @@
 // host passed in.
 
 import { fromCheckpoint, reading } from "../checkpoint/read.js";
-import { FOR_PEOPLE, isFromClient, kindOf, misuse, others, steeringTime, toDecision, toMessages } from "../shared.js";
+import { CORE, coreIn, FOR_PEOPLE, hideCore, isFromClient, kindOf, misuse, NOT_REACTIVE, others, steeringTime, toDecision, toMessages } from "../shared.js";
 import { Core } from "./core.js";
 
 /** @import { AgentEvent, AgentMessage, AgentOptions, Checkpoint, Input, JsonSchema, Question, RunOptions, StandardSchema, SteerOptions, Answer, ToolDecision } from "../index.js" */
@@ -24,59 +24,56 @@ const AROUND = Symbol.for("turnwheel.around");
 const make = (options, mark, messages) => new Agent(options, mark, messages);
 
 /** What is behind an agent, for other entries of the package. @type {(agent: import("../index.js").Agent<any>) => Core} */
-export let coreOf;
+export const coreOf = (agent) => coreIn(agent, "an agent");
 
 /** An agent: one conversation, one run at a time. */
 export class Agent {
-  /** @type {Core} */ #core;
-
-  static {
-    coreOf = (agent) => /** @type {Agent} */ (/** @type {unknown} */ (agent)).#core;
-  }
+  /** @type {Core} */ [CORE];
 
   /**
    * @param {unknown} options @param {symbol} [mark]
    * @param {readonly AgentMessage[]} [messages] used in place of those in the options
    */
   constructor(options, mark, messages) {
-    this.#core = new Core(options, mark === ONCE, messages);
-    this.#core.registration.owner = this;
+    this[CORE] = new Core(options, mark === ONCE, messages);
+    hideCore(this);
+    this[CORE].registration.owner = this;
   }
 
   /** @param {Input | Input[]} input @param {RunOptions} [options] */
   prompt(input, options) {
-    return this.#core.run(toMessages(input), options);
+    return this[CORE].run(toMessages(input), options);
   }
 
   /** @param {RunOptions} [options] */
   continue(options) {
-    return this.#core.continue(options);
+    return this[CORE].continue(options);
   }
 
   /** @param {(event: AgentEvent) => void} listener @param {{ keep?: boolean }} [options] */
   subscribe(listener, options) {
-    return this.#core.subscribers.add(listener, options);
+    return this[CORE].subscribers.add(listener, options);
   }
 
   /** @param {Input} input @param {SteerOptions} [options] */
   steer(input, options) {
-    return this.#core.postMessage(input, false, steeringTime(options));
+    return this[CORE].postMessage(input, false, steeringTime(options));
   }
 
   /** @param {Input} input */
   followUp(input) {
-    return this.#core.postMessage(input, true);
+    return this[CORE].postMessage(input, true);
   }
 
   clearQueues() {
-    this.#core.clearQueues();
+    this[CORE].clearQueues();
   }
 
   /** @param {string} id @param {Answer} answer */
   resolve(id, answer) {
     if (typeof id !== "string") throw misuse(`a question's id must be a text, got ${kindOf(id)}`);
     // A checkpoint may have the question of a budget before the rest is loaded; the engine reads what is given.
-    const isMore = "raise" in Object(answer) && this.#core.approvals.questions.get(id)?.kind !== "tool";
+    const isMore = "raise" in Object(answer) && this[CORE].approvals.questions.get(id)?.kind !== "tool";
     const convert = others.convert ?? (isMore ? (/** @type {Answer} */ given) => given : toDecision);
     return this.#decide([[id, convert(answer)]], true, isFromClient(answer));
   }
@@ -95,7 +92,7 @@ export class Agent {
 
   /** Whether a question waits for a person, and not for a function of the host. @param {Pick<Question, "kind" | "path">} question */
   [FOR_PEOPLE](question) {
-    return this.#core.isForPeople(question);
+    return this[CORE].isForPeople(question);
   }
 
   /** @param {[string, Answer][]} decisions @param {boolean} byId whether the keys are ids of questions, not of calls @param {boolean} isClients whether a client says so */
@@ -106,12 +103,12 @@ export class Agent {
       const isObject = typeof given === "object" && !Array.isArray(given);
       if (action === "approve" && given !== undefined && !isObject) throw misuse(`the decision about \`${id}\`: the \`arguments\` of a decision must be an object, got ${kindOf(given)}`);
     }
-    return this.#core.decide(decisions, byId, isClients);
+    return this[CORE].decide(decisions, byId, isClients);
   }
 
   /** @param {WeakMap<AgentMessage, string>} [written] of a lease: what toCheckpoint makes of it */
   checkpoint(written) {
-    return this.#core.checkpoint(written);
+    return this[CORE].checkpoint(written);
   }
 
   /** @param {Checkpoint | string} checkpoint @param {AgentOptions} options */
@@ -119,126 +116,130 @@ export class Agent {
     if (options?.messages !== undefined) throw misuse("the messages of a restored agent are those of its checkpoint; leave `messages` out");
     const parsed = reading(() => fromCheckpoint(checkpoint));
     const agent = make(options, undefined, parsed.messages);
-    await agent.#core.restore(parsed);
+    await agent[CORE].restore(parsed);
     return agent;
   }
 
   /** @param {unknown} [reason] */
   abort(reason) {
-    this.#core.runs.current?.abort(reason);
+    this[CORE].runs.current?.abort(reason);
   }
 
   /** @param {unknown} [reason] */
   cancel(reason) {
-    this.#core.cancel(reason);
+    this[CORE].cancel(reason);
   }
 
   async waitForIdle() {
-    await this.#core.runs.idle();
+    await this[CORE].runs.idle();
   }
 
   reset() {
-    this.#core.reset();
+    this[CORE].reset();
   }
 
   /** @param {number} length @param {readonly AgentMessage[]} [branch] */
   rewind(length, branch) {
-    return this.#core.rewind(length, branch);
+    return this[CORE].rewind(length, branch);
   }
 
   get messages() {
-    return this.#core.history.messages;
+    return this[CORE].history.messages;
   }
 
   /** In the types, the history is the engine's. */
   set messages(messages) {
-    this.#core.rewind(0, messages);
+    this[CORE].rewind(0, messages);
   }
 
   get pendingQuestions() {
-    return this.#core.approvals.list();
+    return this[CORE].approvals.list();
   }
 
   get pendingApprovals() {
-    return this.#core.approvals.calls();
+    return this[CORE].approvals.calls();
   }
 
   get isRunning() {
-    return this.#core.runs.current !== undefined;
+    return this[CORE].runs.current !== undefined;
   }
 
   get canContinue() {
-    const { runs, disposed } = this.#core;
-    return !runs.current && !disposed && this.#core.whyCannotContinue() === undefined;
+    const { runs, disposed } = this[CORE];
+    return !runs.current && !disposed && this[CORE].whyCannotContinue() === undefined;
   }
 
   get sessionId() {
-    const { session, host } = this.#core;
+    const { session, host } = this[CORE];
     return (session.id ??= host.id());
   }
 
   get usage() {
-    return this.#core.session.usage;
+    return this[CORE].session.usage;
   }
 
   get model() {
-    return this.#core.settings.models.first;
+    return this[CORE].settings.models.first;
   }
 
   set model(model) {
-    this.#core.setModel(model);
+    this[CORE].setModel(model);
   }
 
   get systemPrompt() {
-    return this.#core.settings.systemPrompt;
+    return this[CORE].settings.systemPrompt;
   }
 
   set systemPrompt(text) {
     if (typeof text !== "string") throw misuse(`\`systemPrompt\` must be a text, got ${kindOf(text)}`);
-    this.#core.setSystemPrompt(text);
+    this[CORE].setSystemPrompt(text);
   }
 
   get streamOptions() {
-    return this.#core.settings.streamOptions;
+    return this[CORE].settings.streamOptions;
   }
 
   set streamOptions(options) {
-    this.#core.setStreamOptions(options);
+    this[CORE].setStreamOptions(options);
   }
 
   get budget() {
-    return this.#core.settings.budget;
+    return this[CORE].settings.budget;
   }
 
   set budget(budget) {
-    this.#core.setBudget(budget);
+    this[CORE].setBudget(budget);
   }
 
   /** @returns {JsonSchema | StandardSchema | undefined} */
   get output() {
-    return this.#core.settings.output.given;
+    return this[CORE].settings.output.given;
   }
 
   set output(schema) {
-    this.#core.setOutput(schema);
+    this[CORE].setOutput(schema);
   }
 
   get tools() {
     // Frozen: a tool that is pushed into this list would never be registered.
-    return Object.freeze(this.#core.settings.tools.definitions());
+    return Object.freeze(this[CORE].settings.tools.definitions());
   }
 
   set tools(tools) {
-    this.#core.setTools(tools);
+    this[CORE].setTools(tools);
+  }
+
+  get [NOT_REACTIVE]() {
+    return true;
   }
 
   /** What stands around execution, for other entries of the package: what they change holds from then on. */
   get [AROUND]() {
-    return this.#core.settings.around;
+    return this[CORE].settings.around;
   }
 
   [Symbol.dispose ?? Symbol.for("Symbol.dispose")]() {
-    this.#core.dispose();
+    this[CORE].dispose();
   }
 }
 

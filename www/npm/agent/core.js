@@ -7,7 +7,7 @@ import { fromCheckpoint, reading, withChildren } from "../checkpoint/read.js";
 import { toCheckpoint } from "../checkpoint/write.js";
 import { Registration } from "../boundary/registration.js";
 import { needStack } from "../boundary/stack.js";
-import { complain, fromEngine, hostWithDefaults, jsonOf, misuse, others, shownOf, Subscribers, toMessage } from "../shared.js";
+import { complain, fromEngine, hostWithDefaults, jsonOf, misuse, others, shownOf, Subscribers, toMessage, VERSION } from "../shared.js";
 import { checkBudget, checkOptions, checkRunOptions, checkStreamOptions } from "../options/options.js";
 import { handled } from "../rules/host-call.js";
 import { abortText } from "../run/abortion.js";
@@ -36,6 +36,7 @@ export class Core {
    */
   constructor(given, once, messages) {
     const options = checkOptions(given);
+    this.version = VERSION;
     this.once = once;
     // Where there is a durable engine, `host.sleep` is a port of it.
     this.host = hostWithDefaults(options.host.step ? { ...options.host, sleep: undefined } : options.host, () => this.runs.current);

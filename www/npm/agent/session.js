@@ -2,7 +2,7 @@
 // What an agent keeps from run to run besides its messages: the session's id, the state that its tools share, the
 // usage.
 
-import { addUsage, misuse, noUsage, textOf } from "../shared.js";
+import { addUsage, misuse, noUsage, plainCopy, textOf } from "../shared.js";
 
 /** @import { AgentOptions, JsonValue, Usage } from "../index.js" */
 /** @import { EngineState } from "../checkpoint/format.js" */
@@ -26,7 +26,7 @@ export class Session {
 
   #resetState() {
     try {
-      this.state = new Map(Object.entries(structuredClone(this.initial ?? {})));
+      this.state = new Map(Object.entries(plainCopy(this.initial ?? {})));
     } catch (error) {
       throw misuse(`\`sessionState\` is no JSON: ${textOf(error)}`, error);
     }
@@ -36,7 +36,7 @@ export class Session {
   restore({ sessionId, usage, session }) {
     this.id = sessionId ?? this.id;
     this.usage = { ...noUsage(), ...usage };
-    this.state = new Map(Object.entries(structuredClone(session ?? {})));
+    this.state = new Map(Object.entries(plainCopy(session ?? {})));
   }
 
   /** @param {Usage} usage */

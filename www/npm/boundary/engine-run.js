@@ -4,7 +4,7 @@
 
 import { AgentError, kindOf, misuse, textOf } from "../shared.js";
 import { blocksOf } from "./bytes.js";
-import { rest } from "./rest.js";
+import { late } from "./rest.js";
 import { needStack } from "./stack.js";
 
 /** @import { AgentEvent, ErrorInfo, JsonValue } from "../index.js" */
@@ -200,8 +200,8 @@ export class EngineRun {
   /** What was thrown, with the secrets masked in it. @param {unknown} error @param {boolean} [isKey] whether it was thrown instead of a key @returns {unknown} */
   shown(error, isKey = false) {
     // Without what searches it, nobody knows what it holds.
-    if (this.isGone || !rest) return;
-    return rest.withoutSecrets(error, (text) => {
+    if (this.isGone || !late.rest) return;
+    return late.rest.withoutSecrets(error, (text) => {
       let masked = "[key]";
       this.engine.tell((glue) => void (masked = glue.without_secrets(this.handle, text, isKey)));
       return masked;

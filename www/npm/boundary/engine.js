@@ -1,12 +1,12 @@
 // @ts-check
 // The wasm instance: how it is created, and how its outbox is read. The layout is that of ../engine/src/outbox/mod.rs.
 
-import { AgentError, broken, complain, fromEngine, textOf } from "../shared.js";
+import { AgentError, broken, common, complain, fromEngine, textOf } from "../shared.js";
 import { lengthOf } from "./bytes.js";
 import { Gaps, MISSING } from "./gaps.js";
 import { bind } from "./glue.js";
 import { Parts, wrong } from "./parts.js";
-import { loadRest, rest } from "./rest.js";
+import { late, loadRest } from "./rest.js";
 
 /** @import { Registration } from "./registration.js" */
 /** @import { Driver } from "../run/driver.js" */
@@ -35,12 +35,11 @@ export function use(load, isEntry) {
   compiled = undefined;
 }
 
-/** Where the server engine comes from, where an entry knows better than to look beside the script. @type {(() => WasmSource | Promise<WasmSource>) | undefined} */
-export let serverSource;
+/** @typedef {() => WasmSource | Promise<WasmSource>} ServerSource */
 
-/** @param {NonNullable<typeof serverSource>} load */
+/** Says where the server engine comes from, where an entry knows better than to look beside the script. @param {ServerSource} load */
 export function useServer(load) {
-  serverSource = load;
+  common.serverSource = load;
 }
 
 /** Returns the compiled file, which all instances share. @returns {Parts | Promise<Parts>} */
@@ -49,7 +48,7 @@ function getModule() {
   if (loading) return loading;
   if (!loader) throw new Error("turnwheel/slim has no wasm file yet: call use(() => bytes) first");
   const source = loader();
-  if (!(/** @type {any} */ (source)?.then) && rest) return (compiled = new Parts(source));
+  if (!(/** @type {any} */ (source)?.then) && late.rest) return (compiled = new Parts(source));
   const promise = (loading = awaited(source));
   const loaded = () => void (loading = undefined);
   promise.then(loaded, loaded);

@@ -3,7 +3,7 @@
 // begins; commands wait until then. Whatever the engine refuses becomes an AgentError.
 
 import { Scope, shared } from "./engine.js";
-import { rest } from "./rest.js";
+import { late } from "./rest.js";
 import { needStack } from "./stack.js";
 import { complain, fromEngine, misuse } from "../shared.js";
 import { uuid } from "../host/uuid.js";
@@ -191,10 +191,10 @@ export class Registration {
     return {
       wake: (/** @type {number} */ handle) => ref.deref()?.runs.byHandle.get(handle)?.poller.wake(),
       // While parts are missing, a step may be undone; what the host was asked cannot be.
-      rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => (core().registration.isWhole ? rest.callRule(core(), name, input) : engine.refuse()),
+      rule: (/** @type {RuleName} */ name, /** @type {string} */ input) => (core().registration.isWhole ? late.rest.callRule(core(), name, input) : engine.refuse()),
       id: () => newId(ref.deref()),
       forget: (/** @type {number} */ version) => void ref.deref()?.settings.tools.forget(version),
-      validate: (/** @type {number} */ tools, /** @type {string} */ call) => (core().registration.isWhole ? rest.validate(core(), tools, call) : engine.refuse()),
+      validate: (/** @type {number} */ tools, /** @type {string} */ call) => (core().registration.isWhole ? late.rest.validate(core(), tools, call) : engine.refuse()),
       random: () => ref.deref()?.host.random() ?? 0,
     };
   }

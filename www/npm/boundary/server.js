@@ -2,15 +2,15 @@
 // The server engine: the whole, with tapes and steps. It is loaded for agents that are recorded or have `host.step`, and for
 // tapes that are played; no page loads it otherwise.
 
-import { Engine, fetched, loadRest, Scope, serverSource } from "../core.js";
-import { complain, fromEngine, kindOf, misuse, textOf } from "../shared.js";
+import { Engine, fetched, loadRest, Scope } from "../core.js";
+import { common, complain, fromEngine, kindOf, misuse, textOf } from "../shared.js";
 import { serverAddress } from "../server-address.js";
 import { bind } from "./server-glue.js";
 
 /** @import { Calls } from "./server-glue.js" */
 /** @import { Parts } from "./parts.js" */
 /** @import { Registration } from "./registration.js" */
-/** @typedef {NonNullable<typeof serverSource>} ServerSource */
+/** @typedef {import("./engine.js").ServerSource} ServerSource */
 
 /** @type {WebAssembly.Module | undefined} */
 let module;
@@ -47,7 +47,7 @@ export async function ready(fallback = () => fetched(serverAddress())) {
 async function bytes(fallback) {
   if (given) return given();
   try {
-    return await (serverSource ?? fallback)();
+    return await (/** @type {ServerSource | undefined} */ (common.serverSource) ?? fallback)();
   } catch (cause) {
     throw new Error(`turnwheel-server.wasm, the engine of agents that are recorded or have \`host.step\`, cannot be read: ${textOf(cause)}; copy it there, or say with \`use\` of turnwheel/tape or turnwheel/durable where it is; on Cloudflare Workers that is what an import of turnwheel/turnwheel-server.wasm gives`, { cause });
   }
@@ -136,7 +136,7 @@ const shared = new ServerScope();
  * @returns {ServerScope}
  */
 export function enterServer(registration, why, wayOut) {
-  if (registration.scope instanceof ServerScope) return registration.scope;
+  if (registration.scope.isServer) return /** @type {ServerScope} */ (registration.scope);
   if (registration.hasRun) throw misuse(`${why} needs the server engine, and an agent's engine is chosen at its first run: ${wayOut}`);
   if (registration.isInside) throw misuse(`${why} needs the server engine, and an agent that runs inside a call lives in the engine of the agent around it: do the same there, or set \`isolate: true\` here`);
   // A restored agent is in the engine of pages before its first run.

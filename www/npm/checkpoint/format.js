@@ -41,7 +41,7 @@ export const STATE_VERSION = 1;
 /** The kind of a custom message that wraps a message of another engine with no equivalent here. */
 export const FOREIGN = "stakai_message";
 /** Marks what another engine wrote into a message and this one only preserves. Not part of the JSON. */
-export const KEPT = Symbol("kept");
+export const KEPT = Symbol.for("turnwheel.kept");
 export const BASE64 = ";base64,";
 
 /**

@@ -1,7 +1,7 @@
 // @ts-check
 // Reads checkpoints.
 
-import { AgentError, flawOf as flawOfJson, isBase64, isSealed, kindOf, MIME_TYPE, misuse, noUsage, textOf } from "../shared.js";
+import { AgentError, flawOf as flawOfJson, isBase64, isSealed, kindOf, MIME_TYPE, misuse, noUsage, plainCopy, textOf } from "../shared.js";
 import { defaultStopReason, FOREIGN, FORMAT, KEPT, NAMES, STATE_VERSION, uuidOf } from "./format.js";
 
 /** @import { AgentMessage } from "../index.js" */
@@ -28,7 +28,7 @@ export function fromCheckpoint(given) {
   const { turnwheel, ...otherMetadata } = isObject(metadata) ? metadata : {};
   checkState(turnwheel);
   const read = readMessages(messages);
-  const state = structuredClone(turnwheel);
+  const state = plainCopy(turnwheel);
   refuseArguments(state?.run?.phase, read);
   return { runId: turnwheel?.run?.runId ?? uuidOf(run_id), messages: read, state, otherFields: { ...fields, metadata: otherMetadata } };
 }

@@ -3,32 +3,30 @@
 // is loaded once somebody makes one of them; a run begins when it is there.
 
 import { checkShape } from "../options/shape.js";
-import { kindOf, misuse } from "../shared.js";
+import { common, kindOf, misuse } from "../shared.js";
 
 /** @import { AgentMessage, BudgetTrimOptions, Reducer, SlidingWindowOptions } from "../index.js" */
 /** @import { Shape } from "../options/shape.js" */
 /** @typedef {typeof import("./reduction.js")} Reduction */
 
-/** @type {Reduction | undefined} */
-let reduction;
-/** @type {Promise<void> | undefined} */
-let loading;
+/** An agent may have reducers of another copy. @type {{ reduction?: Reduction | undefined, loading?: Promise<void> | undefined }} */
+const late = (common.reducers ??= {});
 
 /** The promise of what the reducers need, if somebody has made one and it is not there yet. */
 export function loadingReducers() {
-  return reduction ? undefined : loading;
+  return late.reduction ? undefined : late.loading;
 }
 
 function load() {
-  loading ??= import("./reduction.js").then(
-    (loaded) => void (reduction = loaded),
+  late.loading ??= import("./reduction.js").then(
+    (loaded) => void (late.reduction = loaded),
     (error) => {
-      loading = undefined;
+      late.loading = undefined;
       throw error;
     },
   );
   // Whoever starts a run hears of a failure.
-  loading.catch(() => {});
+  late.loading.catch(() => {});
 }
 
 /**
@@ -41,8 +39,8 @@ function reducer(name, make) {
   /** @type {ReturnType<typeof make> | undefined} */
   let work;
   return (messages, overflow) => {
-    if (!reduction) throw misuse(`\`${name}\` is still being loaded; agents wait for that, and a call of your own can wait for the next task`);
-    work ??= make(reduction);
+    if (!late.reduction) throw misuse(`\`${name}\` is still being loaded; agents wait for that, and a call of your own can wait for the next task`);
+    work ??= make(late.reduction);
     return work(messages, overflow);
   };
 }

@@ -2,7 +2,7 @@
 // Carries out what the engine asks for: model calls, tools, approvals, timers. Each effect has a slot, and its
 // answer goes back to that slot. The Rust half is ports.rs of the engine.
 
-import { rest } from "../boundary/rest.js";
+import { late } from "../boundary/rest.js";
 import { setupOf } from "../models/setup.js";
 import { fetchAnswer } from "./http.js";
 import { Slot } from "./slot.js";
@@ -35,7 +35,7 @@ function perform(run, slot, effect, state) {
 }
 
 /** @param {Driver} run @param {EffectKind} kind @returns {Perform} */
-const performOf = ({ ports }, kind) => /** @type {Perform} */ (ports?.effects[kind] ?? EFFECTS[kind] ?? rest.EFFECTS[kind]);
+const performOf = ({ ports }, kind) => /** @type {Perform} */ (ports?.effects[kind] ?? EFFECTS[kind] ?? late.rest.EFFECTS[kind]);
 
 /** @typedef {(run: Driver, slot: number, effect: any, state: Slot) => Promise<unknown> | void} Perform */
 

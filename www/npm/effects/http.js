@@ -2,7 +2,7 @@
 // Sends a request to a model, and passes the response to the engine as it arrives.
 
 import { AgentError, infoOf, kindOf, misuse, PLAIN } from "../shared.js";
-import { loadRest, rest } from "../boundary/rest.js";
+import { late, loadRest } from "../boundary/rest.js";
 import { setupOf } from "../models/setup.js";
 import { Intake } from "./intake.js";
 import { ModelRequest } from "./request.js";
@@ -32,7 +32,7 @@ export function fetchAnswer(run, slot, effect, state) {
     .catch((error) => {
       const fail = () => run.engineRun.fail(slot, error, failureOf(error, effect.url, state.reading));
       // Without what explains it the error is told as it is.
-      return rest ? fail() : loadRest().then(fail, fail);
+      return late.rest ? fail() : loadRest().then(fail, fail);
     })
     .finally(() => clearTimeout(state.timer));
 }
@@ -40,7 +40,7 @@ export function fetchAnswer(run, slot, effect, state) {
 /** Explains a failure, whatever the host threw. @param {unknown} error @param {string} url @param {boolean} reading */
 function failureOf(error, url, reading) {
   try {
-    return AgentError.isInstance(error) ? infoOf(error) : rest.networkError(error, url, reading);
+    return AgentError.isInstance(error) ? infoOf(error) : late.rest.networkError(error, url, reading);
   } catch {
     return { ...infoOf(error), code: /** @type {const} */ ("network"), retryable: true };
   }
@@ -145,8 +145,8 @@ async function redirect(run, slot, response, state, request) {
  * @param {Driver} run @param {number} slot @param {Response} response @param {ModelRequest} request @returns {Promise<undefined>}
  */
 async function readRefusal(run, slot, response, request) {
-  if (!rest) await loadRest();
-  return rest.readRefusal(run, slot, response, request);
+  if (!late.rest) await loadRest();
+  return late.rest.readRefusal(run, slot, response, request);
 }
 
 /**

@@ -50,7 +50,7 @@ const NOTHING = [];
 keepShape(new Slot());
 
 /** The key under which objects given to the host hold their slot. @type {unique symbol} */
-const SLOT = Symbol("turnwheel.slot");
+const SLOT = Symbol.for("turnwheel.slot");
 
 /**
  * Lets an object hold its slot; it must be the first of its properties.

@@ -1,6 +1,6 @@
 // Node and Bun: the bytes are read when the first run begins.
 import { address } from "../address.js";
-import { undecided, use, useJudge, useRest, useServer } from "../core.js";
+import { common, undecided, use, useJudge, useRest, useServer } from "../core.js";
 import { serverAddress } from "../server-address.js";
 import * as judge from "../tools/judge.js";
 import * as rest from "../rest.js";
@@ -17,11 +17,12 @@ use(() => {
 useServer(async () => (await import("node:fs")).readFileSync(serverAddress()));
 
 // Node ends without a word when nothing but an open promise is left: 13 is its exit code for that.
-process.on?.("exit", () => {
+if (!common.hasExitListener) process.on?.("exit", () => {
   if (process.exitCode !== 13 || undecided.size === 0) return;
   const tools = [...new Set(undecided.values())].map((name) => `\`${name}\``).join(", ");
   console.error(`turnwheel: a run waits for a decision about ${tools}, and nobody is left to make it; answer with agent.resolve(id, "approve"), or set \`approveTool\``);
 });
+common.hasExitListener = true;
 
 /** @param {import("node:fs")} fs */
 function read({ readFileSync }) {

@@ -2,11 +2,12 @@
 // The open questions of a run, as far as its listeners were told.
 
 import { misuse } from "../errors/errors.js";
+import { common } from "../host/copies.js";
 
 /** @import { AgentEvent, Question, ToolQuestion } from "../index.js" */
 
 /** What waits for a decision anywhere in this process: the names of the tools by the ids of the questions. @type {Map<string, string>} */
-export const undecided = new Map();
+export const undecided = (common.undecided ??= new Map());
 
 export class PendingApprovals {
   constructor() {

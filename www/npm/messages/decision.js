@@ -3,6 +3,7 @@
 
 import { jsonOf, misuse } from "../errors/errors.js";
 import { checkNames, kindOf } from "../errors/names.js";
+import { common } from "../host/copies.js";
 import { flawOf, toResult } from "./tool-result.js";
 
 /** @import { Answer, Question, ToolDecision } from "../index.js" */
@@ -12,7 +13,7 @@ import { flawOf, toResult } from "./tool-result.js";
  * puts its functions here.
  * @type {{ convert?: (answer: any) => Answer, check?: (id: string, answer: Answer, question?: Question) => void }}
  */
-export const others = {};
+export const others = (common.others ??= {});
 
 /**
  * Converts an approver's decision for the engine. Each member is read once.

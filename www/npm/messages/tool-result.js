@@ -94,6 +94,16 @@ export function flawOf(value, above, where) {
   above.delete(value);
 }
 
+/** A copy of JSON. It may be behind a reactive proxy, which structuredClone refuses. @template T @param {T} value @returns {T} */
+export function plainCopy(value) {
+  try {
+    return structuredClone(value);
+  } catch (error) {
+    if (flawOf(value, new Set(), "it")) throw error;
+    return JSON.parse(JSON.stringify(value));
+  }
+}
+
 /** Whether JSON.stringify preserves the contents of a class instance. @param {any} value */
 function isRecord(value) {
   return Object.keys(value).length > 0 && !(value instanceof Error || ArrayBuffer.isView(value) || Symbol.iterator in value);

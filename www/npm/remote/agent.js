@@ -2,7 +2,7 @@
 // An agent that lives elsewhere, in a Worker or on a server, with the interface of a local one. The server half is
 // server/; the protocol between them is docs/remote.md.
 
-import { checkFunctions, checkNames, kindOf, misuse, shownOf, steeringTime, textOf, toDecision, toMessage, toMessages } from "../shared.js";
+import { checkFunctions, checkNames, kindOf, misuse, NOT_REACTIVE, shownOf, steeringTime, textOf, toDecision, toMessage, toMessages } from "../shared.js";
 import { checkAnswer, toAnswer } from "../messages/answer.js";
 import { Link } from "./link.js";
 
@@ -34,6 +34,10 @@ export class RemoteAgent {
   constructor(options) {
     checkOptions(options);
     this.#link = new Link(options);
+  }
+
+  get [NOT_REACTIVE]() {
+    return true;
   }
 
   /** @param {Input | Input[]} input @param {RemoteRunOptions} [options] */

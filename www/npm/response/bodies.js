@@ -10,7 +10,7 @@ import { UIMessages } from "./uimessages.js";
 /** @import { Chunk } from "./uimessages.js" */
 
 /** The key under which an entry of the package gives its own way to write a body: a function of the run, its recording and the options. */
-export const BODY = Symbol("turnwheel.body");
+export const BODY = Symbol.for("turnwheel.body");
 
 /** How many events are sent in one chunk. */
 const EVENTS_PER_CHUNK = 64;

@@ -4,6 +4,7 @@
 
 import { misuse } from "../errors/errors.js";
 import { checkNames, kindOf } from "../errors/names.js";
+import { common } from "../host/copies.js";
 
 /** @import { AgentEvent, AgentResult, EventResponseInit, UIMessageResponseInit } from "../index.js" */
 /** @import { AgentEnd } from "../events/fold.js" */
@@ -41,7 +42,7 @@ const KNOWN = {
 };
 
 /** The recordings of the runs of which a response was requested. @type {WeakMap<Source, Recording>} */
-const recordings = new WeakMap();
+const recordings = (common.recordings ??= new WeakMap());
 
 /** @param {Source} run @param {"events" | "uiMessages"} kind @param {Init} [init] */
 export function respond(run, kind, init = {}) {

@@ -5,7 +5,7 @@
 
 import { emptyList } from "../v8.js";
 import * as KIND from "../boundary/protocol.js";
-import { rest } from "../boundary/rest.js";
+import { late } from "../boundary/rest.js";
 import { ENTRIES, isInFirst } from "./entries.js";
 
 /** @import { AgentEvent } from "../index.js" */
@@ -95,7 +95,7 @@ export class Batches {
     for (; batch.i < table.length; batch.i += 3) {
       const [kind, number, length] = /** @type {[number, number, number]} */ (table.slice(batch.i, batch.i + 3));
       const piece = text.substring(batch.at, (batch.at += length));
-      const isLater = rest.LATER.has(kind);
+      const isLater = late.rest.LATER.has(kind);
       // The result of its call follows, and is in the checkpoint.
       if (kind === KIND.CANCEL) later.push(...(run.children?.endEarly(number) ?? []).map((event) => ({ event })));
       const event = isLater ? undefined : handlerOf(kind)(run, number, piece);
@@ -128,4 +128,4 @@ export class Batches {
 const handlers = { ...ENTRIES };
 
 /** @param {number} kind @returns {Handler} */
-const handlerOf = (kind) => /** @type {Handler} */ (handlers[kind] ?? Object.assign(handlers, rest.ENTRIES)[kind]);
+const handlerOf = (kind) => /** @type {Handler} */ (handlers[kind] ?? Object.assign(handlers, late.rest.ENTRIES)[kind]);

@@ -5,7 +5,7 @@
 import { EngineRun } from "../boundary/engine-run.js";
 import { hasStack } from "../boundary/stack.js";
 import { EffectMemory } from "../effects/memory.js";
-import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf } from "../shared.js";
+import { AgentError, closeTurn, Fold, fromEngine, jsonOf, misuse, noUsage, resultOf, VERSION } from "../shared.js";
 import { handled } from "../rules/host-call.js";
 import { Abortion } from "./abortion.js";
 import { Batches } from "./batches.js";
@@ -31,6 +31,7 @@ export class Driver {
     const { signal, runId } = options;
     const { restored } = core.runs;
     const promptJson = prompts === null ? undefined : jsonOf("the prompt is", prompts);
+    this.version = VERSION;
     this.core = core;
     this.epoch = core.runs.epoch;
     this.runId = runId ?? restored?.runId ?? core.host.id();

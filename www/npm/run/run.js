@@ -1,25 +1,22 @@
 // @ts-check
 // A run as its caller sees it.
 
-import { misuse, PartialJson, respond, snapshotOf, textsOf } from "../shared.js";
+import { CORE, coreIn, hideCore, misuse, NOT_REACTIVE, PartialJson, respond, snapshotOf, textsOf } from "../shared.js";
 
 /** @import { AgentEvent, AgentResult, EventResponseInit, JsonSchema, UIMessageResponseInit } from "../index.js" */
 /** @import { Driver } from "./driver.js" */
 
 /** What is behind a run, for other entries of the package. @type {(run: import("../index.js").AgentRun<any>) => Driver} */
-export let driverOf;
+export const driverOf = (run) => coreIn(run, "a run");
 
 /** A run: iterate it, await it, or both. */
 export class AgentRun {
-  /** @type {Driver} */ #driver;
-
-  static {
-    driverOf = (run) => /** @type {AgentRun} */ (/** @type {unknown} */ (run)).#driver;
-  }
+  /** @type {Driver} */ [CORE];
 
   /** @param {Driver} driver @param {Promise<AgentResult>} result */
   constructor(driver, result) {
-    this.#driver = driver;
+    this[CORE] = driver;
+    hideCore(this);
     /** The run's id. */
     this.runId = driver.runId;
     /** Resolves to the outcome; never rejects for what happens in the run. */
@@ -34,8 +31,12 @@ export class AgentRun {
     return this.result.then(done, failed);
   }
 
+  get [NOT_REACTIVE]() {
+    return true;
+  }
+
   [Symbol.asyncIterator]() {
-    return this.#driver.outlet.queue.iterate();
+    return this[CORE].outlet.queue.iterate();
   }
 
   /** The text of all answers, as it arrives. */
@@ -48,7 +49,7 @@ export class AgentRun {
 
   /** The structured answer as far as it has arrived, again and again. */
   get partialOutput() {
-    return { [Symbol.asyncIterator]: () => partialOutputs(this[Symbol.asyncIterator](), this.#driver.core.settings.output.schema) };
+    return { [Symbol.asyncIterator]: () => partialOutputs(this[Symbol.asyncIterator](), this[CORE].core.settings.output.schema) };
   }
 
   /** The result, or the error of a run that failed or was aborted. @returns {Promise<AgentResult>} */
@@ -60,42 +61,42 @@ export class AgentRun {
 
   /** The whole conversation so far. */
   get messages() {
-    return this.#driver.fold.messages;
+    return this[CORE].fold.messages;
   }
 
   /** The arguments of a call as far as they have arrived: one live value. @param {string} callId */
   partialArguments(callId) {
-    return this.#driver.fold.partialArguments(callId);
+    return this[CORE].fold.partialArguments(callId);
   }
 
   /** Whether the run is being lived again from what a durable engine has stored. */
   get replaying() {
-    return this.#driver.isReplaying;
+    return this[CORE].isReplaying;
   }
 
   /** The run as it stands, to be continued elsewhere; see `Agent.restore`. */
   checkpoint() {
-    return this.#driver.checkpoint();
+    return this[CORE].checkpoint();
   }
 
   /** Whether a question was one for a person when it was asked. @param {string} id */
   isForPeople(id) {
-    return this.#driver.isForPeople(id);
+    return this[CORE].isForPeople(id);
   }
 
   /** Stops the run. @param {unknown} [reason] */
   abort(reason) {
-    this.#driver.abort(reason);
+    this[CORE].abort(reason);
   }
 
   /** A response that streams the events as server-sent events. @param {EventResponseInit} [init] */
   toResponse(init) {
-    return respond(this.#driver, "events", init);
+    return respond(this[CORE], "events", init);
   }
 
   /** A response that the AI SDK's useChat can read. @param {UIMessageResponseInit} [init] */
   toUIMessageStreamResponse(init) {
-    return respond(this.#driver, "uiMessages", init);
+    return respond(this[CORE], "uiMessages", init);
   }
 }
 

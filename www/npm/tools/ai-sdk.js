@@ -1,7 +1,7 @@
 // @ts-check
 // Accepts tools of the AI SDK as they are: different names and shapes are converted here, their calls in ai-sdk-call.js.
 
-import { loadRest, rest } from "../boundary/rest.js";
+import { late, loadRest } from "../boundary/rest.js";
 
 /**
  * Converts a tool of the AI SDK to the shape of turnwheel's; tools of turnwheel pass through.
@@ -16,8 +16,8 @@ export function adaptTool(given) {
     description: typeof description === "function" ? description({}) : description,
     requiresApproval: typeof needsApproval === "function" ? (/** @type {any} */ args) => needsApproval(args, { toolCallId: "", messages: [] }) : needsApproval,
     execute: execute && (async (/** @type {any} */ input, /** @type {any} */ context) => {
-      if (!rest) await loadRest();
-      return rest.executeForeign(given, input, context);
+      if (!late.rest) await loadRest();
+      return late.rest.executeForeign(given, input, context);
     }),
   };
 }

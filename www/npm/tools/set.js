@@ -47,7 +47,7 @@ export class ToolSet {
 
   /** Whether a tool of this name runs an agent. @param {string} name */
   hasSubAgent(name) {
-    return this.byName.get(name)?.definition[SUB_AGENT] === true;
+    return this.byName.get(name)?.definition[SUB_AGENT] !== undefined;
   }
 
   /** Whether calls of some tool are answered elsewhere. */
@@ -111,7 +111,7 @@ function toolSettings({ definition, schema }) {
     requiresApproval: typeof approvalRule === "function" ? "depends" : approvalRule === true,
     // A missing value means the agent's default limit, so Infinity becomes a number.
     timeoutMs: timeoutMs === Infinity ? 2 ** 53 : timeoutMs, maxResultBytes, idempotent: idempotent === true, fatal: fatal === true,
-    subAgent: definition[SUB_AGENT] === true, external: definition.execute === undefined || undefined,
+    subAgent: definition[SUB_AGENT] !== undefined, external: definition.execute === undefined || undefined,
     // The engine stores the priority as a 32-bit integer.
     priority: Math.min(Math.abs(priority ?? 0) * 1000, 2 ** 31), lowPriority: (priority ?? 0) < 0,
   };

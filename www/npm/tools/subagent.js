@@ -2,7 +2,7 @@
 // An agent as a tool of another: each call runs a new agent, and the parent emits its
 // events as `subagent_event`.
 
-import { kindOf, misuse } from "../shared.js";
+import { CORE, coreIn, kindOf, misuse, VERSION } from "../shared.js";
 import { checkShape } from "../options/shape.js";
 import { SUB_AGENT, tool } from "./tool.js";
 
@@ -11,9 +11,9 @@ import { SUB_AGENT, tool } from "./tool.js";
 /** @import { Driver } from "../run/driver.js" */
 
 /** The key under which a tool's context holds the call, for the agent inside it. @type {unique symbol} */
-const PARENT = Symbol("turnwheel.parent");
+const PARENT = Symbol.for("turnwheel.parent");
 /** The key under which the options of a run say that it is inside a call. @type {unique symbol} */
-export const INSIDE = Symbol("turnwheel.inside");
+export const INSIDE = Symbol.for("turnwheel.inside");
 /**
  * What an observer sets around the execution of every tool, in agents inside too: `work` does it, and is called at once.
  * @typedef {(runId: string, call: { callId: string, toolName: string, arguments: unknown }, work: () => unknown) => unknown} Within
@@ -52,7 +52,7 @@ export function subagent(definition) {
   return tool({
     ...rest,
     parameters,
-    [SUB_AGENT]: true,
+    [SUB_AGENT]: VERSION,
     /** @param {any} args @param {ToolContext} context */
     async execute(args, context) {
       const parent = /** @type {{ [PARENT]?: Parent }} */ (context)[PARENT];
@@ -62,6 +62,7 @@ export function subagent(definition) {
       const child = await agent(args, context);
       // A function body in braces without a `return` is an easy mistake.
       if (typeof child?.prompt !== "function") throw misuse(`\`agent\` must give an Agent, got ${kindOf(child)}`);
+      if (CORE in child) coreIn(child, "the agent inside the call");
       const inside = parent && (await enter(parent, approvals === "own"));
       const { metadata } = context;
       /** @type {RunOptions & { [INSIDE]?: Inside | undefined }} */

@@ -2,7 +2,7 @@
 // Tools: each definition is checked once, and its schema becomes JSON Schema for the model and a validation
 // function.
 
-import { didYouMean, kindOf, misuse } from "../shared.js";
+import { checkVersion, didYouMean, kindOf, misuse } from "../shared.js";
 import { TOOL } from "../options/options.js";
 import { checkShape } from "../options/shape.js";
 import { adaptTool } from "./ai-sdk.js";
@@ -14,8 +14,8 @@ import { prepareSchema } from "./schema.js";
 /** A tool returns this to end the run as if aborted. */
 export const CANCELLED = Symbol.for("turnwheel.cancelled");
 
-/** Marks the tools that run an agent. @type {unique symbol} */
-export const SUB_AGENT = Symbol("turnwheel.subagent");
+/** Marks the tools that run an agent, with the version of the package that they are of. @type {unique symbol} */
+export const SUB_AGENT = Symbol.for("turnwheel.subagent");
 
 /** Defines a tool; the argument type of `execute` follows from `parameters`. @template {object} T @param {T} definition @returns {T} */
 export function tool(definition) {
@@ -25,7 +25,7 @@ export function tool(definition) {
 
 /**
  * A tool of ours, or one of the AI SDK in our shape; its rule for approval then has the SDK's name.
- * @typedef {ToolDefinition & { needsApproval?: ToolDefinition["requiresApproval"], [SUB_AGENT]?: boolean }} Definition
+ * @typedef {ToolDefinition & { needsApproval?: ToolDefinition["requiresApproval"], [SUB_AGENT]?: string }} Definition
  */
 /**
  * A checked tool. `self` is the very object that the host passed in.
@@ -48,6 +48,7 @@ export function prepare(definition, name) {
   const owner = `tool \`${adapted.name}\``;
   // Control characters, written out: the first look at a class of Unicode takes a browser five milliseconds.
   if (/[\0-\x1f\x7f-\x9f]/.test(adapted.name) || adapted.name.length > MAX_NAME) throw misuse(`${owner.slice(0, 100)}: no provider accepts this name; letters, digits, \`_\` and \`-\` are safe, at most 64`);
+  if (adapted[SUB_AGENT] !== undefined) checkVersion(owner, adapted[SUB_AGENT]);
   if (adapted === named) checkTypos(owner, adapted);
   // A tool without it is answered elsewhere; one that has nothing else either was forgotten.
   if (adapted.execute === undefined && adapted.parameters === undefined) throw misuse(`${owner} needs an \`execute\` function, got nothing; with \`parameters\` alone, its calls are answered elsewhere, by \`agent.resolve(id, { output })\``);
