@@ -1,5 +1,5 @@
-//! A file is read at one sitting and a function on a screen: this test fails where one is longer, unless DESIGN.md
-//! says why it may be.
+//! A file is read at one sitting and a function on a screen: this test fails where one is longer, unless
+//! docs/internals/build.md says why it may be.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,16 +28,16 @@ const FOLDERS: &[&str] = &["src", "web", "www/npm", "xtask"];
 /// The types of the package: one file, because a reader looks things up in it.
 const ASIDE: &[&str] = &["www/npm/index.d.ts"];
 
-/// What may be longer: `file`, or `file: function`. Each has its reason in DESIGN.md, under this name.
+/// What may be longer: `file`, or `file: function`. Each has its reason in docs/internals/build.md, under this name.
 const EXCEPTIONS: &[&str] = &[];
 
 #[test]
 fn files_are_read_at_one_sitting_and_functions_on_a_screen() {
-    let design = fs::read_to_string(root().join("DESIGN.md")).unwrap();
+    let reasons = fs::read_to_string(root().join("docs/internals/build.md")).unwrap();
     let mut faults = Vec::new();
     let mut unused: Vec<&str> = EXCEPTIONS.to_vec();
-    for name in EXCEPTIONS.iter().filter(|name| !design.contains(**name)) {
-        faults.push(format!("{name}: DESIGN.md does not say why it may be long"));
+    for name in EXCEPTIONS.iter().filter(|name| !reasons.contains(**name)) {
+        faults.push(format!("{name}: docs/internals/build.md does not say why it may be long"));
     }
     for (name, what) in too_long() {
         unused.retain(|exception| *exception != name);

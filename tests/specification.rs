@@ -55,8 +55,8 @@ fn a_row_that_shows_nothing_is_found() {
         ("| 1 | a | `package:ctx-0` |", "is not there"),
         ("| 1 | a | `package:str-001` |", "is not there"),
         ("| 1 | a | `tests/js/run/loop.test.mjs: no such title` |", "is not there"),
-        ("| 1 | a | DESIGN: `which nobody has written` |", "is not there"),
-        ("| 1 | a | DESIGN: `Why three crates?` |", "no test"),
+        ("| 1 | a | differs: `which nobody has written` |", "is not there"),
+        ("| 1 | a | differs: `single-threaded` |", "no test"),
         ("| 1 | a | `whatever` |", "nobody understands"),
     ] {
         assert!(faults(row).iter().any(|found| found.contains(fault)), "{row}: {:?}", faults(row));

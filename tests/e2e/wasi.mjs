@@ -1,6 +1,6 @@
 // @ts-check
 // The crate's own tests, compiled to wasm with the flags of the package, in Node's WASI. A compiler bug shows
-// in its output, not in the source; there was one (DESIGN.md). A panic ends the process there, so tests in
+// in its output, not in the source; there was one (docs/internals/build.md). A panic ends the process there, so tests in
 // which the host panics are left out.
 
 import assert from "node:assert/strict";

@@ -52,12 +52,12 @@ pub(crate) fn faults_of(table: &str, text: &str) -> Vec<String> {
             fault("it claims nothing");
         }
         let names: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
-        let is_design =
-            |at: usize| shown.split('`').nth(2 * at).is_some_and(|before| before.ends_with("DESIGN: "));
+        let is_difference =
+            |at: usize| shown.split('`').nth(2 * at).is_some_and(|before| before.ends_with("differs: "));
         let mut tests = 0;
         for (at, name) in names.iter().enumerate() {
-            let found = if is_design(at) {
-                file(&mut files, "DESIGN.md").replace('`', "").contains(name)
+            let found = if is_difference(at) {
+                file(&mut files, "docs/specification.md").replace('`', "").contains(name)
             } else {
                 tests += 1;
                 match is_there(name, &mut files) {

@@ -1,6 +1,6 @@
 // @ts-check
 // What is written in an odd way because of how V8 compiles. In a short run, compiling costs more than anything
-// else; DESIGN.md ("What does V8 cost?") says how it was measured, and what else follows from it:
+// else; docs/internals/boundary.md says what it saved, and what else follows from it:
 //
 // - A class sets all its fields in its constructor, so that its objects have one shape.
 // - The entries of a batch have a table of small functions, not one large one (run/entries.js): V8 compiles a

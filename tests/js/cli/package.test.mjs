@@ -13,10 +13,12 @@ const text = (/** @type {string} */ file) => readFileSync(join(PKG, file), "utf8
 const [{ files, unpackedSize }] = JSON.parse(execFileSync("npm", ["pack", PKG, "--dry-run", "--json"], { cwd: emptyFolder(), encoding: "utf8" }));
 /** @type {Set<string>} */
 const paths = new Set(files.map((/** @type {any} */ { path }) => path));
-const docs = readdirSync(join(ROOT, "docs")).map((name) => `docs/${name}`);
+// The pages of docs/internals are for those who change the package, and in the repository only.
+const docs = readdirSync(join(ROOT, "docs")).filter((name) => name !== "internals").map((name) => `docs/${name}`);
 
 test("the tarball has the docs, the skill, their index and the hashes, and has at most 6 MB", () => {
   for (const name of [...docs, "skills/turnwheel/SKILL.md", "llms.txt", "SHA256SUMS", "cli.mjs", "cli/chat.mjs", "cli/inspect-page.mjs"]) assert.ok(paths.has(name), name);
+  assert.ok(![...paths].some((path) => path.startsWith("docs/internals/")));
   assert.ok(unpackedSize <= 6_000_000, `${unpackedSize} bytes`);
 });
 

@@ -21,6 +21,9 @@ export const PAGES = [
   ...readdirSync(`${ROOT}www/examples`).map((name) => `www/examples/${name}/README.md`).filter((page) => existsSync(`${ROOT}${page}`)),
 ];
 
+/** The pages for those who change turnwheel. */
+export const INTERNALS = readdirSync(`${ROOT}docs/internals`).toSorted().map((name) => `docs/internals/${name}`);
+
 /** @param {string} page */
 export const textOfPage = (page) => readFileSync(`${ROOT}${page}`, "utf8");
 

@@ -9,7 +9,7 @@ import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { transform } from "esbuild";
-import { PAGES, ROOT, blocksOf, programsOf, textOfPage } from "./blocks.mjs";
+import { INTERNALS, PAGES, ROOT, blocksOf, programsOf, textOfPage } from "./blocks.mjs";
 import { prepare, run, write } from "./program.mjs";
 
 const folder = prepare(join(ROOT, "tests/out/docs"));
@@ -76,7 +76,7 @@ test("tsc agrees with the code of every page", async () => {
 const anchor = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").replace(/\s/g, "-");
 
 test("every link leads to a file, and to a heading of it", () => {
-  const read = [...PAGES, "DESIGN.md", "CHANGELOG.md", "benches/RESULTS.md", "benches/README.md"];
+  const read = [...PAGES, ...INTERNALS, "CONTRIBUTING.md", "CHANGELOG.md", "benches/RESULTS.md", "benches/README.md"];
   const headings = (/** @type {string} */ page) => [...textOfPage(page).replace(/^```[^]*?^```$/gm, "").matchAll(/^#+ (.*)$/gm)].map((match) => anchor(match[1] ?? ""));
   let count = 0;
   for (const page of read) {
@@ -95,7 +95,7 @@ test("every link leads to a file, and to a heading of it", () => {
 
 test("every page of docs/ can be reached from its index, and begins with what it is for", () => {
   const index = textOfPage("docs/README.md");
-  for (const page of PAGES.filter((page) => page.startsWith("docs/") && page !== "docs/README.md")) {
+  for (const page of [...PAGES, ...INTERNALS].filter((page) => page.startsWith("docs/") && page !== "docs/README.md")) {
     assert.ok(index.includes(`(${page.slice("docs/".length)})`), `${page} is not in docs/README.md`);
     assert.match(textOfPage(page), /^# .+\n\n[A-Z`].+/, `${page} begins with a heading and a sentence`);
   }

@@ -1,6 +1,6 @@
 // @ts-check
 // The requests of tests/data/requests again, through the package, which must send what the crate writes
-// natively. A compiler once made something else of it (DESIGN.md, on returning two values).
+// natively. A compiler once made something else of it (docs/internals/build.md, on functions with several results).
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

@@ -16,6 +16,8 @@ use crate::run::root;
 
 /// The folders, with the same names here and in the package.
 const FOLDERS: [&str; 2] = ["docs", "skills"];
+/// For those who change the package: in the repository only, as CONTRIBUTING.md is.
+const INTERNALS: &str = "docs/internals";
 const INDEX: &str = "llms.txt";
 /// As `sha256sum --check` reads it.
 pub(super) const SUMS: &str = "SHA256SUMS";
@@ -27,6 +29,7 @@ pub(super) fn add(files: &mut Files, cargo: &CargoToml) -> Result<()> {
     for folder in FOLDERS {
         pages.add_folder(&root().join(folder), &format!("{folder}/"))?;
     }
+    pages.0.retain(|name, _| is_read(name));
     let index = index(files, &pages.0)?;
     let readable = |path: &str| files.0.contains_key(path) || pages.0.contains_key(path);
     let mut made = BTreeMap::new();
@@ -52,7 +55,8 @@ pub(super) fn add(files: &mut Files, cargo: &CargoToml) -> Result<()> {
 
 /// Returns whether a file is for readers: its size says nothing about an app.
 pub(super) fn is_read(name: &str) -> bool {
-    FOLDERS.iter().any(|folder| Path::new(name).starts_with(folder))
+    let name = Path::new(name);
+    FOLDERS.iter().any(|folder| name.starts_with(folder)) && !name.starts_with(INTERNALS)
 }
 
 /// Lists the pages in the order of docs/README.md, a line each, as <https://llmstxt.org> wants it.
@@ -130,5 +134,6 @@ mod tests {
             "See [docs](node_modules/turnwheel/docs/tape.md#fork) and proxy."
         );
         assert_eq!(read("[the page](page.html)"), "[the page](page.html)");
+        assert_eq!(read("See [the loop](../../../docs/internals/loop.md)."), "See the loop.");
     }
 }

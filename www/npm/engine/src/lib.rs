@@ -4,7 +4,7 @@
 //!
 //! JavaScript drives: it calls in with bytes, answers and mail, and reads one batch of what happened
 //! (see `outbox`). It notifies its listeners, then calls `run_poll`, which continues to the next
-//! effect. DESIGN.md says why.
+//! effect. docs/internals/boundary.md says why.
 
 #![allow(unsafe_code, reason = "what wasm-bindgen generates needs it; nothing here is written with it")]
 #![allow(unreachable_pub, reason = "what is exported to JavaScript must be `pub`")]
@@ -24,7 +24,7 @@ mod settings;
 #[cfg(feature = "server")]
 mod steps;
 
-/// Smaller and faster than std's allocator (DESIGN.md).
+/// Smaller and faster than std's allocator (docs/internals/build.md).
 #[cfg(target_family = "wasm")]
 #[global_allocator]
 static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();

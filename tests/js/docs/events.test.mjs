@@ -1,5 +1,5 @@
-// The event tree in the README and in the page on events is what a run really emits: checked against a trace
-// with every event in it. That the code of the docs runs is checked by pages.test.mjs.
+// The event tree in the page on events is what a run really emits: checked against a trace with every event in it. That the
+// code of the docs runs is checked by pages.test.mjs.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -34,15 +34,15 @@ async function treeOfRun() {
   return [...lines].map(([event, at]) => [at, event]);
 }
 
-test("the event tree of the pages is the tree of a real run", async () => {
-  for (const page of ["README.md", "docs/events.md"]) assert.deepEqual(treeOf(page), await treeOfRun(), page);
+test("the event tree of the page is the tree of a real run", async () => {
+  assert.deepEqual(treeOf("docs/events.md"), await treeOfRun());
 });
 
-for (const page of ["README.md", "docs/events.md"]) test(`the ends that ${page} names are those of the types`, () => {
+test("the ends that the page names are those of the types", () => {
   const types = readFileSync(new URL("../../../www/npm/index.d.ts", import.meta.url), "utf8");
-  const readme = readFileSync(new URL(`../../../${page}`, import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../../docs/events.md", import.meta.url), "utf8");
   const wordsOf = (text) => text.match(/[a-z_]+/g);
   const union = (name) => wordsOf(new RegExp(`type ${name} = ([^;]*);`).exec(types)[1]);
-  assert.deepEqual(wordsOf(/turn_end +([a-z_ |]+)/.exec(readme)[1]), union("TurnEndReason"));
-  assert.deepEqual(wordsOf(/agent_end +([a-z_ |]+)/.exec(readme)[1]), union("RunStopReason"));
+  assert.deepEqual(wordsOf(/turn_end +([a-z_ |]+)/.exec(page)[1]), union("TurnEndReason"));
+  assert.deepEqual(wordsOf(/agent_end +([a-z_ |]+)/.exec(page)[1]), union("RunStopReason"));
 });
