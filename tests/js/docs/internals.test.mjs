@@ -6,6 +6,8 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { brotliCompressSync, constants } from "node:zlib";
+import { build } from "esbuild";
 import { INTERNALS, ROOT, blocksOf, textOfPage } from "./blocks.mjs";
 
 const OURS = [...INTERNALS, "CONTRIBUTING.md"];
@@ -128,6 +130,36 @@ test("the sizes are within the budgets, and not far below them", () => {
   for (const [name, number] of Object.entries({ first: told("README.md", /(\d+) KB before its first request/), everything: told("README.md", /(\d+) KB in all/) })) {
     assert.ok(Math.abs(number - budget(name)) <= 2, `README says ${number} KB, the budget is ${budget(name)}`);
   }
+});
+
+test("turnwheel/remote alone is as large as README says", async () => {
+  const { outputFiles } = await build({ stdin: { contents: 'export * from "./remote.js";', resolveDir: join(ROOT, "pkg") }, bundle: true, minify: true, splitting: true, format: "esm", outdir: "out", write: false });
+  const bytes = outputFiles.reduce((sum, { contents }) => sum + brotliCompressSync(contents, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }).length, 0);
+  const told = Number(/needs only `turnwheel\/remote`: (\d+) KB/.exec(textOfPage("README.md"))?.[1]);
+  assert.ok(Math.abs(told - bytes / 1000) <= 1, `README says ${told} KB, it has ${bytes} bytes`);
+  assert.ok(outputFiles.every(({ path }) => !path.endsWith(".wasm")));
+});
+
+test("the fractions of CPU time in README are those of the table", () => {
+  const [head = [], ...rows] = [...read("benches/RESULTS.md").split("## On Node 24")[0]?.matchAll(/^\|.*\|$/gm) ?? []].map(([row]) => row.split("|").slice(1, -1).map((cell) => cell.trim()));
+  /** What an engine took in a cell. @param {string} cell @param {string} engine */
+  const taken = (cell, engine) => Number(/[\d.]+/.exec(rows.find(([name = ""]) => name.startsWith(`${cell}:`))?.[head.indexOf(engine)] ?? "")?.[0]);
+  const FRACTIONS = { "a quarter": 4, "a sixth": 6, "an eighth": 8, "a tenth": 10, "a sixteenth": 16 };
+  const text = textOfPage("README.md").replace(/\s+/g, " ");
+  const [, ...event] = /per streamed event turnwheel takes (an? \w+) of what pi takes, (an? \w+) of TanStack AI and (an? \w+) of the AI SDK/.exec(text) ?? [];
+  const [, ...turn] = /Per tool turn it takes (an? \w+), (an? \w+) and (an? \w+)\./.exec(text) ?? [];
+  for (const [cell, words] of /** @type {[string, string[]][]} */ ([["W1-event", event], ["W2-50", turn]])) {
+    assert.equal(words.length, 3, cell);
+    for (const [at, engine] of ["pi", "tanstack", "ai-sdk"].entries()) {
+      const ratio = taken(cell, "turnwheel") / taken(cell, engine);
+      const told = 1 / FRACTIONS[/** @type {keyof typeof FRACTIONS} */ (words[at])];
+      assert.ok(Math.abs(told / ratio - 1) < 0.15, `${cell}: ${words[at]} of ${engine}, measured ${ratio}`);
+    }
+  }
+  // And where another one is faster, README says so.
+  const peers = head.slice(5).map((name) => taken("W3-100", name)).filter((time) => time > 0);
+  assert.match(text, /With 100 tool calls at once, the fastest peer is a tenth faster/);
+  assert.ok(Math.abs(1 - Math.min(...peers) / taken("W3-100", "turnwheel") - 0.1) < 0.03, `${Math.min(...peers)}`);
 });
 
 /** The sentences of a page, outside of tables, code and headings. @param {string} page */
