@@ -3,9 +3,66 @@
 //! spawns nothing, has no runtime, no HTTP client, no clock and no ids of its own. It builds for every target, wasm
 //! included.
 //!
+//! # An agent with a tool
+//!
+//! ```toml
+//! [dependencies]
+//! futures = "0.3"
+//! serde = { version = "1", features = ["derive"] }
+//! turnwheel = { path = "../turnwheel", features = ["reqwest"] }
+//! ```
+//!
+//! A whole program: `OPENAI_API_KEY=… cargo run`.
+//!
+#![cfg_attr(feature = "reqwest", doc = "```no_run")]
+#![cfg_attr(not(feature = "reqwest"), doc = "```ignore")]
+//! use std::error::Error;
+//!
+//! use futures::executor::block_on;
+//! use serde::Deserialize;
+//! use turnwheel::reqwest::Client;
+//! use turnwheel::wires::{WireOptions, wire};
+//! use turnwheel::{Agent, AgentLoopConfig, AgentRunContext, CancelToken, ToolSpec, typed_tool};
+//!
+//! #[derive(Deserialize)]
+//! struct Word {
+//!     word: String,
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn Error>> {
+//!     let schema = r#"{ "type": "object", "properties": { "word": { "type": "string" } }, "required": ["word"] }"#;
+//!     let spec = ToolSpec::parse("letters", "Counts the letters of a word", schema)?;
+//!     let letters = typed_tool(spec, async |Word { word }, _call| word.chars().count().to_string());
+//!
+//!     let client = Client::new()?;
+//!     let wire = wire("openai-chat", WireOptions::default())?; // or anthropic, gemini, openai-responses
+//!     let model = client.over(wire).with_key(&std::env::var("OPENAI_API_KEY")?).model("gpt-5-mini");
+//!     let mut config = AgentLoopConfig::new(model, client.timer());
+//!     config.set_tools(vec![letters])?;
+//!
+//!     let agent = Agent::new(config, Vec::new());
+//!     let question = "How many letters has Llanfairpwllgwyngyll?";
+//!     let mut run = agent.prompt(vec![question.into()], AgentRunContext::random(), CancelToken::new())?;
+//!     block_on(async {
+//!         while let Some(event) = run.next().await {
+//!             print!("{}", event.added_text().unwrap_or_default()); // the answer, as it streams
+//!         }
+//!     });
+//!     let result = run.result().ok_or("the run is not over")?;
+//!     match &result.error {
+//!         Some(error) => Err(error.to_string().into()),
+//!         None => Ok(()),
+//!     }
+//! }
+//! ```
+//!
+//! - A server of your own, such as Ollama or llama.cpp, is `WireOptions { base_url: "http://127.0.0.1:11434/v1".into(),
+//!   ..Default::default() }`, and needs no `with_key`.
+//! - On a server with many threads, [`spawn()`] gives a handle that is `Send`: [`spawn`](mod@spawn).
+//!
 //! # Hello
 //!
-//! With `futures` beside it in `Cargo.toml`, to run it:
+//! Without a model, for tests:
 //!
 //! ```
 //! use turnwheel::{AgentLoopConfig, AgentRunContext, CancelToken, agent_loop, scripted};
@@ -21,8 +78,9 @@
 //!
 //! # A tool, and the answer as it streams
 //!
-//! A [`tool()`] is a description for the model and an asynchronous closure. What goes wrong in it becomes an error result
-//! that the model reads; it never ends the run. [`AgentStream::next`] gives the events one by one:
+//! A [`tool()`] is a description for the model and an asynchronous closure; a [`typed_tool`] takes its arguments as a type of
+//! serde. What goes wrong in it becomes an error result that the model reads; it never ends the run. [`AgentStream::next`] gives
+//! the events one by one:
 //!
 //! ```
 //! use turnwheel::{AgentLoopConfig, AgentRunContext, CancelToken, ToolSpec, agent_loop, scripted, tool};
@@ -93,7 +151,8 @@
 //! # A model over HTTP
 //!
 //! Four wires are built in: `openai-chat` (also the one of Ollama, llama.cpp, OpenRouter, …), `openai-responses`,
-//! `anthropic` and `gemini`. The HTTP client is yours: a closure that posts a request is a [`Transport`](http::Transport).
+//! `anthropic` and `gemini`. The feature `reqwest` brings an HTTP client and a clock. Without it both are yours: a closure that
+//! posts a request is a [`Transport`](http::Transport).
 //!
 //! ```
 //! use std::rc::Rc;
@@ -165,7 +224,8 @@
 //! | repeat failed calls | [`retry`] |
 //! | sleep and wake | [`checkpoint`] |
 //! | live in a durable engine, which stores what each effect answers | [`ports::Steps`] |
-//! | talk to a provider | [`http`], [`wires`], [`stream`] |
+//! | talk to a provider | [`http`], [`wires`], [`stream`]; ready to use: [`reqwest`](mod@reqwest) |
+//! | hand an agent to a server with many threads | [`spawn`](mod@spawn) |
 //! | test without a model and without waiting | [`scripted`] |
 //! | record a run, live it again, look at any moment of it | [`tape`] |
 //! | cancel | [`cancel`] |
@@ -173,13 +233,16 @@
 //! | pass JSON through as it is | [`json`] |
 //! | drive the loop yourself, without futures | [`machine`] |
 //!
-//! Futures here are not `Send`: a run belongs to one thread, as in a browser. On a server with many threads, give each
-//! session to a local task (`tokio::task::LocalSet`) and talk to it by channels.
+//! Futures here are not `Send`: a run belongs to one thread, as in a browser. Any executor that polls it there will do, such as a
+//! `tokio::task::LocalSet`; with the feature `spawn`, an agent has a thread of its own, and [`spawn()`] gives a handle that is
+//! `Send`.
 //!
 //! # Features
 //!
 //! - `durable`, on by default: [`ports::Steps`], and the [recording](tape::Recorder) of runs.
 //! - `jsonschema`: `schema::validator` checks the arguments of calls against the whole JSON Schema (some 80 crates).
+//! - `reqwest`: [`reqwest::Client`], a transport and a clock on any executor, with TLS by rustls (some 90 crates).
+//! - `spawn`: [`spawn()`], an agent on a thread of its own.
 //! - `tracing`: every run is a span of the `tracing` crate, each answer and each call of a tool one inside it, with the
 //!   names of OpenTelemetry's GenAI conventions (`tracing-opentelemetry` sends them there). A call's span is current
 //!   while its tool runs, and that of the answer while the model is called; an agent inside a call is inside its span.
@@ -194,6 +257,8 @@ mod host;
 mod journal;
 pub mod machine;
 mod rules;
+#[cfg(feature = "spawn")]
+pub mod spawn;
 mod stock;
 pub mod wires;
 mod words;
@@ -206,6 +271,8 @@ pub use rules::{
     answer, approval, authority, budget, call_ids, checkpoint, context, overflow, policy, retry, secrets,
     stream, stream_parts,
 };
+#[cfg(feature = "reqwest")]
+pub use stock::reqwest;
 #[cfg(feature = "jsonschema")]
 pub use stock::schema;
 pub use stock::{http, scripted, summarize};
@@ -219,8 +286,12 @@ pub use driver::{AgentLoopResult, AgentStream, agent_loop, agent_loop_continue};
 pub use host::cancel::CancelToken;
 pub use host::config::{AgentLoopConfig, Model};
 pub use host::ports::AgentRunContext;
-pub use host::tool::{AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, external_tool, tool};
+pub use host::tool::{
+    AgentTool, AgentToolResult, ToolContext, ToolOutcome, ToolSpec, external_tool, tool, typed_tool,
+};
 pub use rules::checkpoint::CheckpointEnvelopeV1;
+#[cfg(feature = "spawn")]
+pub use spawn::spawn;
 pub use stock::http::HttpModel;
 pub use words::error::AgentError;
 pub use words::event::AgentEvent;

@@ -66,6 +66,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "journal", never: &[TARGETS] },
     Layer { name: "driver", never: &[TARGETS] },
     Layer { name: "agent", never: &[TARGETS] },
+    Layer { name: "spawn", never: &[TARGETS] },
 ];
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod answers;
 mod checkpoint;
+#[cfg(feature = "spawn")]
+mod clock;
 #[cfg(feature = "durable")]
 mod journal;
 mod letters;

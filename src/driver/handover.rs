@@ -146,7 +146,7 @@ impl AgentLoopResult {
     }
 
     /// The result of a run whose end was never emitted.
-    pub(super) fn of_silence(state: &LoopState) -> Self {
+    pub(crate) fn of_silence(state: &LoopState) -> Self {
         AgentLoopResult {
             run_id: state.context().run_id.clone(),
             messages: Vec::new(),

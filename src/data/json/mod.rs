@@ -15,6 +15,7 @@ mod read;
 mod serde;
 mod strings;
 mod template;
+mod typed;
 mod value;
 mod write;
 
@@ -32,6 +33,7 @@ pub(crate) use serde::{deserialize_as_json, serde_as_json, serde_as_word, serial
 pub(crate) use strings::hex;
 pub use strings::write_str;
 pub(crate) use template::{fill, without_comma};
+pub use typed::MisfitError;
 pub use value::{FromJson, Value};
 pub(crate) use write::bool_text;
 pub use write::{ObjectWriter, ToJson, write_list};

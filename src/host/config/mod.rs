@@ -174,7 +174,7 @@ impl AgentLoopConfig {
 }
 
 /// Returns 128 random bits, as two numbers.
-fn random_id() -> String {
+pub(in crate::host) fn random_id() -> String {
     let half = || text::number(RandomState::new().build_hasher().finish());
     [&half(), "-", &half()].concat()
 }

@@ -1,6 +1,7 @@
 //! Ports: the traits a host implements. Everything asynchronous in a run goes through one of them.
 
 mod hooks;
+mod ids;
 mod layers;
 #[cfg(feature = "durable")]
 mod steps;
@@ -27,7 +28,7 @@ use crate::words::event::CompactionReport;
 use crate::words::message::{AgentMessage, Usage};
 use crate::words::price::Price;
 
-/// Identifies a run. Both ids come from the host; the engine never creates one.
+/// Identifies a run. Both ids come from the host; the engine never creates one. [`AgentRunContext::random`] does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentRunContext {
     /// The id of this run.

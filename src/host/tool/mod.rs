@@ -3,6 +3,7 @@
 mod ask;
 mod child;
 mod result;
+mod typed;
 mod updates;
 
 use std::rc::Rc;
@@ -12,6 +13,7 @@ use futures::future::LocalBoxFuture;
 pub use ask::{Ask, Asking};
 pub use child::{ChildEvent, ChildRun, Nesting};
 pub use result::{AgentToolResult, ToolOutcome, Transfer};
+pub use typed::typed_tool;
 pub use updates::{Progress, Updates};
 
 use crate::data::json::{JsonError, RawJson};

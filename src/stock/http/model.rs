@@ -38,6 +38,16 @@ pub trait Transport {
     /// longer needed. An error means that no response arrived (network, name resolution, certificate), and
     /// says why.
     fn send(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpResponse, String>>;
+
+    /// The same, with an error that says more: one in the phase `connect` means that no byte of the request can have reached a
+    /// server, so that nothing was used. This is what is called; by default, no response is an error of the kind
+    /// [`ErrorKind::Network`].
+    fn exchange(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpResponse, ErrorInfo>> {
+        let answer = self.send(request);
+        Box::pin(async {
+            answer.await.map_err(|text| ErrorInfo::new(ErrorKind::Network, format!("no answer came: {text}")))
+        })
+    }
 }
 
 /// Any asynchronous closure of this shape is a transport.
@@ -136,7 +146,7 @@ impl StreamFn for HttpModel {
         let call = ModelCall::new(&mut request, context, self.key.as_ref(), self.price);
         let http = self.wire.borrow_mut().encode(&request);
         let call = call.sending(&http, &self.last);
-        let answer = self.transport.send(http);
+        let answer = self.transport.exchange(http);
         let events = response_events(answer, self.wire.clone(), self.timer.clone(), call.secrets());
         call.answer(Box::pin(stream::once(events).flatten())).boxed_local()
     }
@@ -145,7 +155,7 @@ impl StreamFn for HttpModel {
 type Events = LocalBoxStream<'static, AssistantMessageEvent>;
 
 async fn response_events(
-    answer: LocalBoxFuture<'static, Result<HttpResponse, String>>,
+    answer: LocalBoxFuture<'static, Result<HttpResponse, ErrorInfo>>,
     wire: Rc<RefCell<Box<dyn Wire>>>,
     timer: Rc<dyn Timer>,
     secrets: Rc<Secrets>,
@@ -164,7 +174,7 @@ async fn response_events(
             let now = timer.now();
             refusal(wire.borrow().as_ref(), &secrets, status, &header, &body, now)
         }
-        Err(text) => ErrorInfo::new(ErrorKind::Network, format!("no answer came: {text}")),
+        Err(error) => error,
     };
     stream::iter([AssistantMessageEvent::Error(error)]).boxed_local()
 }

@@ -5,6 +5,7 @@ mod json;
 mod media;
 mod reasons;
 mod roles;
+mod text;
 mod usage;
 
 use std::rc::Rc;
