@@ -30,7 +30,8 @@ impl AgentStream {
         });
         for question in &questions {
             let is_known = results.iter().any(|(_, known)| *known == question.id);
-            let call = question.call.as_ref().filter(|_| question.kind == QuestionKind::ToolCall && !is_known);
+            let call =
+                question.call.as_ref().filter(|_| question.kind == QuestionKind::ToolCall && !is_known);
             let Some(call) = call else { continue };
             // It is no effect of the machine, so its number is one that none of those has.
             let effect = results.last().map_or(EffectId::MAX, |(last, _)| last - 1);
@@ -50,18 +51,22 @@ impl AgentStream {
     }
 }
 
-/// The command that answers a call with what the engine waited for; the reply itself if it is that of an effect.
-pub(super) fn command_of(slot: &RunSlot, effect: EffectId, reply: Reply) -> Result<AgentCommand, Reply> {
+/// The id of the question that the engine waited for under this number, if it is no effect.
+pub(super) fn question_of(slot: &RunSlot, effect: EffectId) -> Option<String> {
     let mut results = slot.results.borrow_mut();
-    let Some(place) = results.iter().position(|(known, _)| *known == effect) else { return Err(reply) };
-    let (_, id) = results.remove(place);
-    let Reply::Approved(decision) = reply else { return Err(reply) };
-    let answer = match decision {
-        Ok(ToolDecision::Result { content, details, is_error }) => {
+    let place = results.iter().position(|(known, _)| *known == effect)?;
+    Some(results.remove(place).1)
+}
+
+/// The command that answers a question with what the engine has waited for.
+pub(super) fn command_of(question: String, reply: Reply) -> AgentCommand {
+    let answer = match reply {
+        Reply::Approved(Ok(ToolDecision::Result { content, details, is_error })) => {
             Answer::Output { content, details, is_error }
         }
-        Ok(decision) if !decision.is_approval() => decision.into(),
-        decision => ToolDecision::Reject { reason: decision.err() }.into(),
+        Reply::Approved(Ok(decision)) if !decision.is_approval() => decision.into(),
+        Reply::Approved(decision) => ToolDecision::Reject { reason: decision.err() }.into(),
+        _ => ToolDecision::Reject { reason: None }.into(),
     };
-    Ok(AgentCommand::Resolve(vec![(id, answer)]))
+    AgentCommand::Resolve(vec![(question, answer)])
 }

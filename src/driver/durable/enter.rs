@@ -20,7 +20,7 @@ use crate::rules::stream::AssistantMessageEvent;
 use crate::words::error::{ErrorInfo, ErrorKind};
 use crate::words::question::QuestionKind;
 
-use super::answers::command_of;
+use super::answers::{command_of, question_of};
 
 impl AgentStream {
     // ---- effects become steps
@@ -290,9 +290,9 @@ impl AgentStream {
             }
             Entry::Outside { id, reply, .. } => {
                 if has_waited(slot, id) {
-                    match command_of(slot, id, reply) {
-                        Ok(command) => self.handle_command(command),
-                        Err(reply) => self.step(Input::Reply(id, reply)),
+                    match question_of(slot, id) {
+                        Some(question) => self.handle_command(command_of(question, reply)),
+                        None => self.step(Input::Reply(id, reply)),
                     }
                 }
             }

@@ -47,6 +47,14 @@ test("the Rust in the README is a doc test of the crate, word for word", () => {
   for (const { page, line, code } of rust) assert.ok(docs.includes(code.trim()), `${page}:${line} is not in src/lib.rs`);
 });
 
+test("the Rust of the page about executors is that of their tests, word for word", () => {
+  const plain = (/** @type {string} */ code) => code.replace(/^ +/gm, "").trim();
+  const tests = plain(readFileSync(join(ROOT, "tests/executors_by_name.rs"), "utf8"));
+  const rust = blocks.filter(({ page, language }) => page === "docs/executors.md" && language === "rust");
+  assert.equal(rust.length, 5);
+  for (const { page, line, code } of rust) assert.ok(tests.includes(plain(code)), `${page}:${line} is not in tests/executors_by_name.rs`);
+});
+
 test("blocks of jsx compile", async () => {
   for (const { page, line, language, code } of blocks) if (language === "jsx") await transform(code, { loader: "jsx", sourcefile: `${page}:${line}` });
 });

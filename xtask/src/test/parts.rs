@@ -199,6 +199,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "example-rust", files: "tests/e2e/rust.mjs", needs: Need::Nothing, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "example-axum", files: "tests/e2e/axum.mjs", needs: Need::Nothing, count: Count::Node,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "example-leptos", files: "tests/e2e/leptos.mjs", needs: Need::Browser, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
 ];
