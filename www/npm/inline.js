@@ -4,13 +4,13 @@
 import { use, useJudge, useLinear, useRest } from "./core.js";
 import { broken, textOf } from "./shared.js";
 import { PACKED, SIZE } from "./boundary/inlined.js";
-import * as judge from "./tools/judge.js";
-import * as linear from "./linear.js";
-import * as rest from "./rest.js";
+import { checkOf, excessOf, Judge } from "./tools/judge.js";
+import { compile, statesOf } from "./linear.js";
+import { REST } from "./rest.js";
 
-useJudge(judge);
-useLinear(linear);
-useRest(rest);
+useJudge({ checkOf, excessOf, Judge });
+useLinear({ compile, statesOf });
+useRest(REST);
 use(async () => compiled(await unpacked()), true);
 
 /** @param {Uint8Array<ArrayBuffer>} bytes */

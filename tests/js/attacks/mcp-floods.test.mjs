@@ -75,3 +75,25 @@ test("a list without measure is an error, and long words are cut", async () => {
   assert.equal(server.tools[0]?.description.length, 16_384 + "\n[cut]".length);
   await server.dispose();
 });
+
+test("a server that says all the time that its tools have changed is read a few times, and then once a second", async (t) => {
+  let lists = 0;
+  const { made, here } = await serverOf(() => (lists++, [bare(`t${lists}`)]), () => said(""));
+  const server = await mcpTools(here, { onError: () => {} });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  for (let i = 0; i < 200; i++) {
+    await made.sendToolListChanged();
+    for (let wait = 0; wait < 3; wait++) await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.ok(lists <= 10, `${lists} readings`);
+  const before = lists;
+  t.mock.timers.tick(1_000);
+  for (let wait = 0; wait < 20; wait++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(server.tools.at(-1)?.name, `t${lists}`);
+  assert.ok(lists > before && lists <= before + 5, `${lists - before} readings more`);
+  // The host reads when it likes.
+  await server.refresh();
+  assert.equal(server.tools.at(-1)?.name, `t${lists}`);
+  await server.dispose();
+  t.mock.timers.reset();
+});

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import { test } from "node:test";
-import { Agent, AgentError, anthropic, call, gemini, openai, scripted, settle, testTool } from "../kit.mjs";
+import { Agent, AgentError, anthropic, call, gemini, openai, openaiCompatible, openaiResponses, scripted, settle, testTool } from "../kit.mjs";
 
 const entry = new URL("../../../pkg/entry/node.js", import.meta.url).href;
 /** Runs a program. @param {string} code */
@@ -84,15 +84,37 @@ test("a missing key is an error before the request leaves; a fetch of one's own 
   assert.equal(own, 1);
 });
 
+test("who refuses a request in which there was no key is answered with the way to give one, beside the server's own words", async () => {
+  const refusals = [['{"error":{"message":"Unauthorized","type":"authentication_error"}}', /^Unauthorized \(/], ["Forbidden", /^Forbidden \(/], ["", /^https?:\/\/[^ ]+ answered 401 without saying why \(/], ['[{"error":{"message":"Login first","code":401}}]', /^Login first \(/], ['"no"', /^no \(/], ["null", /without saying why \(/]];
+  for (const [body, words] of /** @type {[string, RegExp][]} */ (refusals)) {
+    for (const make of [openai, openaiResponses, anthropic, gemini, (/** @type {string} */ id, /** @type {any} */ more) => openaiCompatible(id, { server: "vllm", ...more })]) {
+      const fetch = async () => new Response(body, { status: 401 });
+      const { error } = await new Agent({ model: make("m", { fetch }) }).prompt("go");
+      assert.equal(error?.code, "auth");
+      assert.match(error.message, words);
+      assert.match(error.message, /no key was given to the model: its `apiKey`, or `getApiKey` of the agent\)$/);
+      // Who has sent one is told what the server says, and nothing else.
+      const other = await new Agent({ model: make("m", { fetch, apiKey: "k-123456789" }) }).prompt("go");
+      assert.doesNotMatch(other.error?.message ?? "", /no key was given/);
+    }
+  }
+});
+
 test("a refusal without a word names the address and the status, and nothing of its query", async (t) => {
-  const server = createServer((request, response) => response.writeHead(401).end(request.url?.includes("object") ? "{ }" : ""));
+  const bodies = ["", "{ }", "[]", "[{}]", "null", "false", '""', '{"error":{}}', '{"error":null}', ' {"error": {"message": ""}}\n'];
+  const server = createServer((request, response) => response.writeHead(Number(request.url?.slice(1, 4))).end(bodies[Number(request.url?.slice(4, 5))]));
   await new Promise((ready) => server.listen(0, () => ready(undefined)));
   t.after(() => server.close());
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  for (const path of ["empty", "object"]) {
-    const { error } = await new Agent({ model: openai("m", { apiKey: "k", baseUrl: `http://127.0.0.1:${port}/${path}?tenant=t` }) }).prompt("go");
-    assert.equal(error?.code, "auth");
-    assert.equal(error?.message, `http://127.0.0.1:${port}/${path}/chat/completions answered 401 without saying why`);
+  const paths = { "/chat/completions": openai, "/responses": openaiResponses, "/messages": anthropic, "/models/m:streamGenerateContent": gemini };
+  for (const [path, make] of Object.entries(paths)) {
+    for (const status of [400, 401, 404, 500]) {
+      for (let i = status === 400 ? 1 : 0; i < bodies.length; i++) {
+        const { error } = await new Agent({ model: make("m", { apiKey: "k", baseUrl: `http://127.0.0.1:${port}/${status}${i}?tenant=t` }), retry: { maxAttempts: 1 } }).prompt("go");
+        assert.match(error?.message ?? "", new RegExp(`^http://127.0.0.1:${port}/${status}${i}(/v1)?${path} answered ${status} without saying why`));
+        assert.doesNotMatch(error?.message ?? "", /tenant/);
+      }
+    }
   }
 });
 

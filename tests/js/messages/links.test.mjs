@@ -166,6 +166,23 @@ test("an address that is none is told at the call", () => {
   misused(() => agent.prompt(/** @type {any} */ ([{ type: "image", url: new URL("https://a.example/a.png") }])), /a block of type image needs a text `url`/);
 });
 
+test("a name with a `%` that stands for no letter is a name; an address that cannot be read is named, and nobody is asked", async () => {
+  asked.length = 0;
+  PAGES["/100%.txt"] = PAGES["/%zz"] = /** @type {any} */ (PAGES["/notes.txt"]);
+  for (const make of [openai, openaiResponses, anthropic, gemini, ollama]) {
+    for (const path of ["/100%.txt", "/%zz"]) {
+      const { sent } = await bodies(make, [[{ type: "file", mimeType: "text/plain", url: here + path }]]);
+      assert.match(JSON.stringify(sent[0]), /Größe/);
+    }
+    for (const url of ["https://[", "https://a b/", "https://%zz/", "http://127.0.0.1:99999/"]) {
+      const { sent, errors } = await bodies(make, [[{ type: "file", mimeType: "text/plain", url }]]);
+      assert.deepEqual(sent, []);
+      assert.equal(errors[0], `the conversation refers to an image or a file at \`${url}\`, which is no address`);
+    }
+  }
+  assert.equal(asked.length, 10);
+});
+
 test("a checkpoint keeps the address", async () => {
   const { agent } = await bodies(openai, [[{ type: "image", url: "https://example.com/cat.png" }, { type: "file", mimeType: "application/pdf", url: "https://example.com/a.pdf", name: "a.pdf" }]]);
   const saved = JSON.stringify(agent.checkpoint());

@@ -4,7 +4,7 @@
 
 import { common, textOf } from "../shared.js";
 
-/** @typedef {typeof import("../rest.js")} Rest */
+/** @typedef {typeof import("../rest.js").REST} Rest */
 
 /** It is there as soon as an engine is whole: for every copy of the package, since its own imports may have made another one. @type {{ rest: Rest }} */
 export const late = (common.late ??= {});
@@ -17,8 +17,8 @@ export function useRest(module) {
 /** Loads it, unless it is there. What could not be loaded is tried again when it is asked for again. @returns {Promise<void>} */
 export async function loadRest() {
   if (late.rest) return;
-  const module = await import("../rest.js").catch((cause) => {
+  const { REST } = await import("../rest.js").catch((cause) => {
     throw new Error(`the part of turnwheel that runs tools cannot be loaded: ${textOf(cause)}`, { cause });
   });
-  useRest(module);
+  useRest(REST);
 }

@@ -45,7 +45,7 @@ function refuseArguments(phase, messages) {
     if (block.type !== "tool_call") continue;
     const call = calls.find((/** @type {any} */ one) => one?.callId === block.callId);
     if (call?.status === "done") continue;
-    const flaw = flawOfJson([call?.given, call?.arguments, phase.ownArguments?.[block.callId], block.arguments], new Set(), "it")?.replace(/^it\[\d\]/, "`arguments`");
+    const flaw = flawOfJson([call?.given, call?.arguments, phase.ownArguments?.[block.callId], block.arguments], "it")?.replace(/^it\[\d\]/, "`arguments`");
     if (flaw) phase.faults = { ...phase.faults, [block.callId]: flaw };
   }
 }
@@ -79,8 +79,21 @@ function parse(given) {
   }
   if (typeof value !== "object" || value === null) throw misuse(`a checkpoint must be an object or its JSON, got ${kindOf(value)}`);
   if (value instanceof Promise) throw misuse("a checkpoint must be an object or its JSON, got a promise; await it first");
+  if (isDeep(value)) throw invalid(`it is nested deeper than ${MAX_DEPTH}`);
   if (isSealed(value)) throw misuse("the checkpoint is sealed; unseal it first: await Agent.restore(await unseal(sealed, key), options), with `unseal` of turnwheel/stores");
   return Array.isArray(value) ? { messages: value, metadata: { migrated_from: "legacy_messages_array" } } : value;
+}
+
+/** How deep a checkpoint may be: the engine reads less, but an agent may be inside another. */
+const MAX_DEPTH = 500;
+
+/** Whether a value is nested too deep, found without a call inside a call. @param {object} value */
+function isDeep(value) {
+  let level = new Set([value]);
+  for (let depth = 0; level.size > 0 && depth <= MAX_DEPTH; depth++) {
+    level = new Set([...level].flatMap((each) => Object.values(each).filter((inner) => typeof inner === "object" && inner !== null)));
+  }
+  return level.size > 0;
 }
 
 /** @param {Part} envelope */

@@ -81,12 +81,15 @@ function requestOf(core, { url, headers, model }, body) {
   return new ModelRequest(setupOf(core.settings.models.known[model]).fetch ?? globalThis.fetch, url, headers, body);
 }
 
+/** @param {Record<string, string>} headers */
+export const hasKey = (headers) => Object.keys(headers).some((name) => /^(authorization|api-key|x-[\w-]*key|cf-aig-authorization)$/i.test(name));
+
 /** Sends a request for the first time. @param {ModelRequest} request @param {Slot} state @returns {Promise<Response>} */
 function send(request, state) {
   const { url, headers } = request;
   // Every host words this error differently, and each wording would be taken for a dead network.
   if (/[^\t -\xff]/.test(Object.values(headers).join(""))) throw misuse("a header cannot be sent, for it holds a line break or a letter that is not Latin; is the key whole?");
-  if (request.fetch === globalThis.fetch && KEYED.test(url) && !Object.keys(headers).some((name) => /^(authorization|api-key|x-[\w-]*key|cf-aig-authorization)$/i.test(name))) {
+  if (request.fetch === globalThis.fetch && KEYED.test(url) && !hasKey(headers)) {
     throw new AgentError({ code: "auth", message: `there is no key for ${new URL(url).host}; give the model an \`apiKey\`, or the agent \`getApiKey\``, retryable: false, phase: "model" });
   }
   if (PLAIN.test(url)) warn(({ warnOfPlainHttp }) => warnOfPlainHttp(url, headers));

@@ -33,7 +33,12 @@ const fetched = new WeakMap();
  */
 export async function putInFiles(request, { wire, limits }, core, signal, ErrorClass) {
   const body = JSON.parse(new TextDecoder().decode(request.body));
-  const links = [...LINKS[/** @type {string} */ (wire)](body, new URL(request.url))].filter(({ address, isTaken }) => !isTaken || isLocal(address));
+  /** @param {string} message */
+  const refused = (message) => new ErrorClass({ code: "invalid_request", message, retryable: false, phase: "model" });
+  const links = [...LINKS[/** @type {string} */ (wire)](body, new URL(request.url))].filter(({ address, isTaken }) => {
+    if (!(address instanceof URL)) throw refused(`the conversation refers to an image or a file at \`${String(address).slice(0, 200)}\`, which is no address`);
+    return !isTaken || isLocal(address);
+  });
   if (links.length === 0) return;
   const known = fetched.get(core) ?? new Map();
   fetched.set(core, known);
@@ -45,7 +50,7 @@ export async function putInFiles(request, { wire, limits }, core, signal, ErrorC
     if (files.has(href)) continue;
     const file = known.get(href) ?? (await fetchFile(address, { room, limit, isImage, signal, ErrorClass }));
     room -= file.bytes.length;
-    if (room < 0) throw new ErrorClass({ code: "invalid_request", message: `the images and files of the conversation have more than ${limit} bytes together; see \`limits.files\` of the model`, retryable: false, phase: "model" });
+    if (room < 0) throw refused(`the images and files of the conversation have more than ${limit} bytes together; see \`limits.files\` of the model`);
     files.set(href, file);
   }
   // What the conversation no longer refers to is forgotten.
@@ -54,9 +59,14 @@ export async function putInFiles(request, { wire, limits }, core, signal, ErrorC
   request.body = new TextEncoder().encode(JSON.stringify(body));
 }
 
-/** @param {unknown} url @returns {URL | undefined} */
+/** An address; one that is none is refused where the links are counted. @param {unknown} url @returns {URL | undefined} */
 function addressOf(url) {
-  return typeof url === "string" && /^https?:\/\//.test(url) ? new URL(url) : undefined;
+  if (typeof url !== "string" || !/^https?:\/\//.test(url)) return;
+  try {
+    return new URL(url);
+  } catch {
+    return /** @type {any} */ (url);
+  }
 }
 
 /** @param {Fetched} file */
@@ -174,4 +184,12 @@ function* inContents({ contents }, { hostname, pathname }) {
 }
 
 /** @param {URL} address */
-const nameIn = ({ pathname }) => decodeURIComponent(pathname.split("/").pop() || "file");
+function nameIn({ pathname }) {
+  const name = pathname.split("/").pop() || "file";
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    // `%zz` stands for no letter.
+    return name;
+  }
+}

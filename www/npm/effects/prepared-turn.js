@@ -3,7 +3,7 @@
 
 import { checkTurnOptions } from "../options/options.js";
 import { transformAnswer } from "../rules/transform.js";
-import { misuse } from "../core.js";
+import { misuse, quiet } from "../core.js";
 
 /** @import { Usage } from "../index.js" */
 /** @import { Driver } from "../run/driver.js" */
@@ -14,6 +14,7 @@ export async function preparedTurn(run, usage, signal) {
   const { messages: history } = fold;
   run.turnView = undefined;
   const answer = await core.options.prepareTurn?.({ ...run.about(), messages: history.slice(), usage, signal });
+  quiet(answer);
   if (answer === undefined || answer === null) return {};
   checkTurnOptions(answer, { messages: "list" }, core.settings.tools, "the answer of `prepareTurn`", "the answer of `prepareTurn`: ");
   const { model, streamOptions, activeTools, systemPrompt, messages } = answer;

@@ -1,7 +1,7 @@
 // @ts-check
 // Carries out what only a whole engine asks for; the other effects are in effects.js.
 
-import { complain, placeOf, toDecision } from "../core.js";
+import { complain, placeOf, quiet, toDecision } from "../core.js";
 import { queuesOf } from "../rules/host-queue.js";
 import { transformAnswer } from "../rules/transform.js";
 import { streamAnswer } from "./stream.js";
@@ -19,7 +19,9 @@ export const REST_EFFECTS = {
     const request = { id, callId, toolName, arguments: args, requiresApproval, ...run.about() };
     const { approveTool, host } = run.core.options;
     try {
-      return toDecision(await (approveTool ? approveTool(request, { signal }) : host.wait?.(run.memory.names.name(run, `approve/${placeOf(run, callId)}`), request)));
+      const decision = await (approveTool ? approveTool(request, { signal }) : host.wait?.(run.memory.names.name(run, `approve/${placeOf(run, callId)}`), request));
+      quiet(decision);
+      return toDecision(decision);
     } catch (error) {
       // The call is rejected, and only the model would hear why.
       if (!signal.aborted) complain(`turnwheel: ${approveTool ? "approveTool" : "host.wait"} failed:`, error);

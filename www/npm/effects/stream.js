@@ -3,7 +3,7 @@
 
 import { DELTAS } from "../boundary/protocol.js";
 import { setupOf } from "../models/setup.js";
-import { AgentError, infoOf, LONGEST_RESULT } from "../core.js";
+import { AgentError, infoOf, LONGEST_RESULT, quiet } from "../core.js";
 import { quietly } from "./slot.js";
 
 /** @import { AssistantMessageEvent, ModelRequest } from "../index.js" */
@@ -24,6 +24,7 @@ export function streamAnswer(run, slot, effect, state) {
 
 /** What a stream threw: an error of another library tells its status and more. @param {Driver} run @param {unknown} error */
 async function failureOf({ core, engineRun }, error) {
+  quiet(error);
   try {
     if (AgentError.isInstance(error) || typeof error !== "object") return infoOf(error);
     const { thrownInfo } = await import("../errors/thrown-info.js");
@@ -57,6 +58,7 @@ async function readStream(run, slot, effect, state) {
     }
     halves.flush((kind, contentIndex, half) => engineRun.streamDelta(slot, kind, contentIndex, half));
     if (type === "error" && isForeign(/** @type {{ error?: unknown }} */ (value).error)) throw /** @type {{ error?: unknown }} */ (value).error;
+    quiet(value);
     const text = eventText(value);
     // Besides what is kept of it, an event has a few words of its own.
     if (text.length > limit + 1_000) throw tooLong(limit);
@@ -78,6 +80,7 @@ async function iteratorOf(run, effect, signal) {
   const context = { signal, ...run.about(), sleep: (/** @type {number} */ ms) => core.host.sleep(ms, signal) };
   const events = /** @type {any} */ (await model?.streamFn?.(/** @type {ModelRequest} */ (request), context));
   const iterator = events?.[Symbol.asyncIterator]?.() ?? events?.[Symbol.iterator]?.();
+  quiet(iterator ? 0 : events);
   if (!iterator) throw new TypeError(`the streamFn of model \`${model?.id}\` must give an async iterable of events`);
   return iterator;
 }

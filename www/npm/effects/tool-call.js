@@ -2,7 +2,7 @@
 // Executes a tool call.
 
 import { isLong, stateText, updateText } from "../messages/tool-texts.js";
-import { limitError, textOf, toResult } from "../core.js";
+import { limitError, quiet, textOf, toResult } from "../core.js";
 import { setParent } from "../tools/subagent.js";
 import { CANCELLED } from "../tools/tool.js";
 import { keepShape } from "../v8.js";
@@ -84,7 +84,10 @@ class ToolContext {
     this.update = (/** @type {unknown} */ partial) => {
       if (!state.aborted) engineRun.update(slot, updateText(partial));
     };
-    this.ask = (/** @type {ToolQuestionInput} */ question) => import("../run/asks.js").then(({ ask }) => ask(run, slot, state, question));
+    this.ask = (/** @type {ToolQuestionInput} */ question) => {
+      quiet(question);
+      return import("../run/asks.js").then(({ ask }) => ask(run, slot, state, question));
+    };
   }
 }
 

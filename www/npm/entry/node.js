@@ -2,12 +2,12 @@
 import { address } from "../address.js";
 import { common, undecided, use, useJudge, useRest, useServer } from "../core.js";
 import { serverAddress } from "../server-address.js";
-import * as judge from "../tools/judge.js";
-import * as rest from "../rest.js";
+import { checkOf, excessOf, Judge } from "../tools/judge.js";
+import { REST } from "../rest.js";
 
 // On a server nothing is won by loading it later.
-useJudge(judge);
-useRest(rest);
+useJudge({ checkOf, excessOf, Judge });
+useRest(REST);
 use(() => {
   // A named import costs a cold start some milliseconds: all of the module's getters are called to build its
   // exports.

@@ -2,12 +2,12 @@
 import { address } from "../address.js";
 import { fetched } from "../fetched.js";
 import { use, useJudge, useRest } from "../core.js";
-import * as judge from "../tools/judge.js";
-import * as rest from "../rest.js";
+import { checkOf, excessOf, Judge } from "../tools/judge.js";
+import { REST } from "../rest.js";
 
 // On a server nothing is won by loading it later.
-useJudge(judge);
-useRest(rest);
+useJudge({ checkOf, excessOf, Judge });
+useRest(REST);
 use(() => fetched(address), true);
 
 export * from "../index.js";

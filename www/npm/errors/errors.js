@@ -80,6 +80,7 @@ function parsed(json) {
  * @param {string} message @param {unknown} error
  */
 export function complain(message, error) {
+  quiet(error);
   try {
     console.error(message, error);
   } catch {
@@ -130,6 +131,7 @@ function reasonsOf(thrown, depth) {
 
 /** The message of whatever was thrown. @param {any} thrown @returns {string} */
 function wordsOf(thrown) {
+  quiet(thrown);
   try {
     if (typeof thrown !== "object" || thrown === null) return String(thrown);
     if (isPromise(thrown)) return "a promise was thrown; await it first";
@@ -143,6 +145,21 @@ function wordsOf(thrown) {
 
 /** Whether a value is a promise. Nobody awaits it where it does not belong, and then it must not end the process. @param {any} value */
 export const isPromise = (value) => value instanceof Promise && (value.catch(() => {}), true);
+
+/**
+ * Marks the promises inside a value that is refused, or was thrown, as handled, too. It calls no getter: what such a one gives
+ * is read once, by whoever needs it.
+ * @param {any} value @param {Set<unknown>} [seen]
+ */
+export function quiet(value, seen = new Set()) {
+  try {
+    if (Object(value) !== value || isPromise(value) || ArrayBuffer.isView(value) || seen.size > 999 || seen.has(value)) return;
+    seen.add(value);
+    for (const member of Object.values(Object.getOwnPropertyDescriptors(value))) quiet(member.value, seen);
+  } catch {
+    // A proxy shows what it likes.
+  }
+}
 
 /** What an error without a message is. @param {any} error */
 const nameOf = ({ name, code }) => (typeof code === "string" ? `${name} ${code}` : name);

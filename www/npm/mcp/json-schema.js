@@ -3,8 +3,8 @@
 
 import { useJudge, useLinear } from "../core.js";
 import { textOf } from "../shared.js";
-import * as linear from "../linear.js";
-import * as judging from "../tools/judge.js";
+import { compile, statesOf } from "../linear.js";
+import { checkOf, excessOf, Judge } from "../tools/judge.js";
 
 /** @import { JsonSchema } from "../index.js" */
 
@@ -27,13 +27,13 @@ export const jsonSchemaValidator = {
 };
 
 // Servers write all kinds of patterns, and the SDK does not wait for a check.
-useLinear(linear);
-useJudge(judging);
+useLinear({ compile, statesOf });
+useJudge({ checkOf, excessOf, Judge });
 
 /** What is wrong with a value. With a schema that cannot be checked, every one is, for the SDK gives the whole server up otherwise. @param {JsonSchema} schema @returns {(value: unknown) => string[]} */
 function errorsOfSchema(schema) {
   try {
-    const judge = new judging.Judge("the schema is", schema);
+    const judge = new Judge("the schema is", schema);
     return (value) => judge.errorsOf(value);
   } catch (error) {
     return () => [textOf(error)];
@@ -47,7 +47,7 @@ function errorsOfSchema(schema) {
  */
 export function dropForeignPatterns(key, value) {
   // One that is too large is refused by name.
-  if (key !== "pattern" || typeof value !== "string" || judging.excessOf(value)) return value;
+  if (key !== "pattern" || typeof value !== "string" || excessOf(value)) return value;
   try {
     new RegExp(value, "u");
     return value;

@@ -4,10 +4,10 @@
 
 /** @import { ToolDefinition } from "../index.js" */
 
-/** How often in a row a list is read that changes while it is read. */
+/** How often in a row a list is read that changes again and again. */
 const MOST_READINGS = 5;
-/** What comes after that waits. */
-const PAUSE_MS = 10_000;
+/** What comes after that waits: then the list is read once in this time. */
+const PAUSE_MS = 1_000;
 
 export class ToolList {
   constructor() {
@@ -18,6 +18,9 @@ export class ToolList {
     /** @type {Set<(tools: ToolDefinition[]) => void>} */
     this.listeners = new Set();
     this.isStale = false;
+    /** How many readings may begin at once, and when that was counted. */
+    this.room = MOST_READINGS;
+    this.countedAt = 0;
     /** @type {Promise<void> | undefined} */
     this.refreshing = undefined;
     /** While a list that changes whenever it is read is not read again. @type {ReturnType<typeof setTimeout> | undefined} */
@@ -46,10 +49,21 @@ export class ToolList {
   changed(report) {
     this.isStale = true;
     this.unread = report;
-    if (!this.pause) this.refresh().catch(report);
+    if (this.pause) return;
+    if (!this.refreshing && this.#isTooOften()) this.#readLater();
+    else this.refresh().catch(report);
+  }
+
+  /** Whether the list was read so often of late that the next reading waits. */
+  #isTooOften() {
+    const now = performance.now();
+    this.room = Math.min(MOST_READINGS, this.room + (now - this.countedAt) / PAUSE_MS);
+    this.countedAt = now;
+    return this.room < 1;
   }
 
   #readLater() {
+    if (this.isDisposed) return;
     clearTimeout(this.pause);
     this.pause = setTimeout(() => {
       this.pause = undefined;
@@ -62,13 +76,15 @@ export class ToolList {
     try {
       for (let reading = 1; this.isStale; reading++) {
         // What has been read counts; the owner's next change is heard of later.
-        if (reading > MOST_READINGS) return this.#readLater();
+        const isTooOften = this.#isTooOften();
+        if (isTooOften && reading > 1) return this.#readLater();
+        this.room = Math.max(0, this.room - 1);
         this.isStale = false;
         try {
           await this.readOnce();
         } catch (error) {
           // The list changed once more while this reading failed: the next one may be good.
-          if (!this.isStale || !this.isConnected || reading === MOST_READINGS) throw error;
+          if (!this.isStale || !this.isConnected || this.#isTooOften()) throw error;
         }
       }
     } finally {

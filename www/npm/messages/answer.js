@@ -28,7 +28,7 @@ export function toAnswer(answer) {
   if (action !== "accept") return { action };
   const { content = null } = answer;
   const copy = JSON.parse(jsonOf("the content of the answer is", content));
-  const flaw = flawOf(content, new Set(), "`content`");
+  const flaw = flawOf(content, "`content`");
   if (flaw) throw misuse(`the content of the answer is no JSON: ${flaw}`);
   return { action, content: copy };
 }
@@ -43,7 +43,7 @@ function toOutput(answer) {
   if (typeof isError !== "boolean") throw misuse(`the \`isError\` of an answer must be a boolean, got ${kindOf(isError)}`);
   if (error !== undefined && output !== undefined) throw misuse("an answer has an `output` or an `error`, not both");
   if (error !== undefined) return { output: { content: [{ type: "text", text: limitError(textOf(error)) }] }, isError: true };
-  const flaw = flawOf(output, new Set(), "it");
+  const flaw = flawOf(output, "it");
   if (flaw) throw misuse(`the \`output\` of the answer is no JSON: ${flaw}`);
   const result = limitResult(toResult(output));
   if ("failed" in result) throw misuse(`the \`output\` of the answer is too long: ${result.failed}`);

@@ -42,7 +42,7 @@ function checkArguments(given, owner) {
   const isObject = typeof given === "object" && given !== null && !Array.isArray(given);
   if (!isObject) throw misuse(`${owner}the \`arguments\` of a decision must be an object, got ${Number.isNaN(given) ? "NaN" : kindOf(given)}; leave them out to approve those of the model`);
   const copy = JSON.parse(jsonOf(`${owner}the decision is`, given) ?? "null");
-  const flaw = flawOf(given, new Set(), "`arguments`") ?? (kindOf(copy) === "an object (Object)" ? undefined : `\`arguments\` become ${kindOf(copy)}`);
+  const flaw = flawOf(given, "`arguments`") ?? (kindOf(copy) === "an object (Object)" ? undefined : `\`arguments\` become ${kindOf(copy)}`);
   if (flaw) throw misuse(`${owner}the decision is no JSON: ${flaw}`);
   return copy;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // Converts the outputs of tools. A value that is no JSON is an error that says what in it is not.
 
-import { isPromise } from "../errors/errors.js";
+import { isPromise, quiet } from "../errors/errors.js";
 import { isOfClass, kindOf } from "../errors/names.js";
 
 /** @import { FileBlock, ImageBlock, JsonValue, TextBlock, Transfer } from "../index.js" */
@@ -22,7 +22,7 @@ const LONGEST_ERROR = 65_000;
 export function toResult(output) {
   if (output === undefined) return { content: [{ type: "text", text: "" }] };
   if (typeof output === "string") return { content: [{ type: "text", text: output }] };
-  const flaw = flawOf(output, new Set(), "the result");
+  const flaw = flawOf(output, "the result");
   if (flaw) return { content: [{ type: "text", text: `the tool's result is no JSON: ${flaw}` }], isError: true };
   const { content, details, isError, transfer: given } = /** @type {any} */ (output) ?? {};
   const transfer = isTransfer(output) ? { to: given.to, ...(given.reason !== undefined && { reason: given.reason }) } : undefined;
@@ -73,10 +73,16 @@ function hasOnly(value, names) {
 
 /**
  * Returns why a value is not JSON, or nothing if it is.
- * @param {unknown} value @param {Set<object>} above @param {string} where
- * @returns {string | undefined}
+ * @param {unknown} value @param {string} where @returns {string | undefined}
  */
-export function flawOf(value, above, where) {
+export function flawOf(value, where) {
+  const flaw = flawIn(value, new Set(), where);
+  if (flaw) quiet(value);
+  return flaw;
+}
+
+/** @param {unknown} value @param {Set<object>} above @param {string} where @returns {string | undefined} */
+function flawIn(value, above, where) {
   if (value === null || typeof value === "string" || typeof value === "boolean" || value === undefined) return;
   if (typeof value === "number") return Number.isFinite(value) ? undefined : `${where} is ${value}`;
   if (typeof value !== "object") return `${where} is a ${typeof value}`;
@@ -88,7 +94,7 @@ export function flawOf(value, above, where) {
   if (!Array.isArray(value) && isOfClass(value) && !isRecord(value)) return `${where} is ${kindOf(value)}`;
   above.add(value);
   for (const [key, item] of Object.entries(value)) {
-    const flaw = flawOf(item, above, Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`);
+    const flaw = flawIn(item, above, Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`);
     if (flaw) return flaw;
   }
   above.delete(value);
@@ -99,7 +105,7 @@ export function plainCopy(value) {
   try {
     return structuredClone(value);
   } catch (error) {
-    if (flawOf(value, new Set(), "it")) throw error;
+    if (flawOf(value, "it")) throw error;
     return JSON.parse(JSON.stringify(value));
   }
 }

@@ -15,7 +15,7 @@ export function isLong(result, limit = LONGEST_RESULT) {
 
 /** Converts a value of the session state to JSON; `undefined` removes it. @param {unknown} value */
 export function stateText(value) {
-  const flaw = flawOf(value, new Set(), "the value");
+  const flaw = flawOf(value, "the value");
   if (flaw) throw misuse(`the session state takes JSON only: ${flaw}`);
   const json = JSON.stringify(value);
   if (json?.length > LONGEST_DETAILS) throw misuse(`a value of the session state may have ${LONGEST_DETAILS} characters, this one has ${json.length}`);
@@ -24,7 +24,7 @@ export function stateText(value) {
 
 /** Converts a progress update to JSON. @param {unknown} partial */
 export function updateText(partial) {
-  const flaw = flawOf(partial, new Set(), "the update");
+  const flaw = flawOf(partial, "the update");
   const json = JSON.stringify(flaw ? `the tool's update is no JSON: ${flaw}` : partial) ?? '""';
   return json.length > LONGEST_UPDATE ? JSON.stringify(`the tool's update is left out: it has ${json.length} characters, and may have ${LONGEST_UPDATE}`) : json;
 }

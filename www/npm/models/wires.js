@@ -65,10 +65,12 @@ export function gemini(id, options = {}) {
  */
 export function openaiCompatible(id, options) {
   const known = resolveServer(id, options);
-  if (typeof known?.baseUrl !== "string" || known.baseUrl === "") {
+  // An address under another name is better answered by that name.
+  const model = known && known.baseUrl !== "" && wire(options.server ?? "openai-compatible", "openai-chat", id, known);
+  if (!model || !known?.baseUrl) {
     throw misuse(`openaiCompatible("${id}") needs the server's address, for example { baseUrl: "http://localhost:11434/v1" }, or its name: { server: "ollama" }`);
   }
-  return wire(options.server ?? "openai-compatible", "openai-chat", id, known);
+  return model;
 }
 
 /**

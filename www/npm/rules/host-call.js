@@ -1,7 +1,7 @@
 // @ts-check
 // Calls of the host's functions from inside a step of the engine.
 
-import { limitError, textOf } from "../shared.js";
+import { limitError, quiet, textOf } from "../shared.js";
 
 /** @import { Core } from "../agent/core.js" */
 
@@ -19,12 +19,13 @@ export function callHost(core, work) {
 }
 
 /**
- * Marks a promise as handled: it may reject while nobody waits for it, because the rule's answer must not be
- * one, or because it is awaited only later.
+ * Marks a promise, and those inside an answer, as handled: it may reject while nobody waits for it, because the rule's answer
+ * must not be one, or because it is awaited only later.
  * @template T @param {T} answer @returns {T}
  */
 export function handled(answer) {
   const promise = /** @type {{ then?: unknown } | undefined | null} */ (answer);
   if (typeof promise?.then === "function") promise.then(undefined, () => {});
+  else quiet(answer);
   return answer;
 }

@@ -64,7 +64,7 @@ const RULES = {
     if (stop !== undefined) return { stop };
     if (skip !== undefined) return { skip };
     // The call would run, and be shown, with null.
-    const flaw = args && flawOf(args, new Set(), "`arguments`");
+    const flaw = args && flawOf(args, "`arguments`");
     if (flaw) return { skip: `invalid arguments for \`${call.toolName}\`: a policy gave what is no JSON: ${flaw}` };
     return { ...(args && { arguments: args }), inject };
   },

@@ -1,7 +1,7 @@
 // @ts-check
 // The answers of context transformers. Messages that the engine has are referred to, not sent.
 
-import { misuse } from "../core.js";
+import { misuse, quiet } from "../core.js";
 
 /** @import { AgentMessage, CompactionReport } from "../index.js" */
 /**
@@ -17,6 +17,7 @@ import { misuse } from "../core.js";
  */
 export function transformAnswer(answer, history, length = history.length) {
   if (answer === undefined || answer === null) return null;
+  quiet(answer);
   if (typeof answer !== "object" || answer instanceof Promise) {
     throw misuse("a context transformer must give nothing, an array of messages, or { messages, report? }");
   }

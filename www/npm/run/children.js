@@ -9,7 +9,21 @@
  * @typedef {{ callId: string, slot: number, driver: Driver, keepsQuestions: boolean, late: [string, string][] | undefined }} Child
  */
 
+/** How many agents may run inside the calls of one run, however deep: each of them may cost as much as a run. */
+const MOST_AGENTS = 1_000;
+/** How many have begun, by the outermost run. @type {WeakMap<Driver, number>} */
+const begun = new WeakMap();
+
 export class Children {
+  /** Counts an agent that is about to begin inside a call of a run. @param {Driver} run */
+  static count(run) {
+    let outermost = run;
+    while (outermost.around.run) outermost = outermost.around.run;
+    const count = (begun.get(outermost) ?? 0) + 1;
+    if (count > MOST_AGENTS) throw new Error(`${MOST_AGENTS} sub-agents have run inside this run`);
+    begun.set(outermost, count);
+  }
+
   /** @param {Driver} run */
   constructor(run) {
     this.run = run;

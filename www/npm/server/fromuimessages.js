@@ -2,7 +2,7 @@
 // Reads what the AI SDK's useChat posts back: the new message, the approval decisions,
 // the conversation so far.
 
-import { checkNames, fromClient, isBase64, kindOf, MIME_TYPE, misuse, noUsage, readBlock } from "../shared.js";
+import { checkNames, fromClient, isBase64, kindOf, MIME_TYPE, misuse, noUsage, readBlock, textOf } from "../shared.js";
 import { isPublicAddress } from "../host/address.js";
 
 /** @import { Agent, AgentMessage, AssistantMessage, FileBlock, ImageBlock, ToolCallAnswer, ToolDecision, ToolResultMessage, UserMessage } from "../index.js" */
@@ -145,6 +145,15 @@ const argumentsOf = (input) => (typeof input === "object" && input !== null && !
 /** @param {any} part */
 const nameOf = ({ type, toolName }) => toolName ?? type.slice("tool-".length);
 
+/** @param {any} part @param {unknown} output */
+function outputText(part, output) {
+  try {
+    return JSON.stringify(output) ?? "";
+  } catch (error) {
+    throw misuse(`the output of ${nameOf(part)} is no JSON: ${error instanceof RangeError ? "nested too deep" : textOf(error)}`, error);
+  }
+}
+
 /** @param {any} part @returns {ToolResultMessage[]} */
 function resultOf(part) {
   const { state, output, errorText, approval, preliminary } = part;
@@ -152,7 +161,7 @@ function resultOf(part) {
   const result = (said, isError) => [{ role: "tool_result", callId: part.toolCallId, toolName: nameOf(part), content: typeof said === "string" ? [{ type: "text", text: said }] : said, isError, timestamp: 0 }];
   // An output that was only a report of progress is none.
   if (state === "output-available" && preliminary) return [];
-  if (state === "output-available") return result(typeof output === "string" ? output : areBlocks(output) ? output.map((/** @type {unknown} */ block, /** @type {number} */ i) => readBlock(block, `the output of ${nameOf(part)}[${i}]`, "tool_result")) : (JSON.stringify(output) ?? ""), false);
+  if (state === "output-available") return result(typeof output === "string" ? output : areBlocks(output) ? output.map((/** @type {unknown} */ block, /** @type {number} */ i) => readBlock(block, `the output of ${nameOf(part)}[${i}]`, "tool_result")) : outputText(part, output), false);
   if (state === "output-error") return result(String(errorText ?? ""), true);
   if (state === "output-denied") return result(String(approval?.reason ?? "the call was rejected"), true);
   return [];

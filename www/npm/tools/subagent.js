@@ -81,6 +81,7 @@ export function subagent(definition) {
 /** @param {Parent} parent @param {boolean} keepsQuestions @returns {Promise<Inside>} */
 async function enter({ run, slot, callId }, keepsQuestions) {
   const { Children } = await import("../run/children.js");
+  Children.count(run);
   const { around, core, waitingChildren } = run;
   return {
     scope: core.registration.scope, around: { ...around, path: [...around.path, callId], run, slot }, checkpoint: waitingChildren[callId],

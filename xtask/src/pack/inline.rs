@@ -96,8 +96,23 @@ fn join(sources: &Files, folder: &Path) -> Result<()> {
             ENTRY,
         ];
         esbuild(&from, "", &flags)?;
+        let script = folder.join("out").join(name);
+        fs::write(&script, with_own_members(&fs::read_to_string(&script)?)?)?;
     }
     Ok(())
+}
+
+/// The script with esbuild's helper for namespaces going over the own members of a list of exports: others stand on
+/// `Object.prototype` in some pages, and are no getters.
+fn with_own_members(script: &str) -> Result<String> {
+    let (before, rest) = script.split_once("=>{for(var ").context("esbuild wrote its helper otherwise")?;
+    let (name, rest) = rest.split_once(" in ").context("esbuild wrote its helper otherwise")?;
+    let (list, rest) = rest.split_once(')').context("esbuild wrote its helper otherwise")?;
+    anyhow::ensure!(
+        rest.contains(&format!("{{get:{list}[{name}],enumerable:!0}}")),
+        "that loop is no helper of esbuild"
+    );
+    Ok(format!("{before}=>{{for(var {name} of Object.keys({list})){rest}"))
 }
 
 /// Writes bytes in base64.
@@ -127,6 +142,14 @@ mod tests {
             assert_eq!(to_base64(&b"foobar"[..length]), text);
         }
         assert_eq!(to_base64(&[0xfb, 0xff, 0xfe]), "+//+");
+    }
+
+    #[test]
+    fn exports_are_own_members() {
+        let script = "var h=Object.defineProperty;var Ot=(n,t)=>{for(var e in t)h(n,e,{get:t[e],enumerable:!0})};for(var e in x);";
+        let own = script.replacen("for(var e in t)", "for(var e of Object.keys(t))", 1);
+        assert_eq!(with_own_members(script).unwrap(), own);
+        assert!(with_own_members("for(var e in t);").is_err());
     }
 
     #[test]
