@@ -35,8 +35,8 @@ test("a model that never stops, at a provider that fails as often as it may, is 
   assert.deepEqual([stopReason, turns, counted.asked], ["max_turns", 100, 300]);
 });
 
-test("of a thousand calls in one answer, 32 run at once; the host may say otherwise", async () => {
-  for (const [maxConcurrentTools, most] of /** @type {[number | undefined, number][]} */ ([[undefined, 32], [3, 3], [Infinity, 1_000]])) {
+test("of a thousand calls in one answer as many run at once as the host says, or all", async () => {
+  for (const [maxConcurrentTools, most] of /** @type {[number | undefined, number][]} */ ([[undefined, 1_000], [3, 3], [Infinity, 1_000]])) {
     let running = 0;
     let highest = 0;
     let ran = 0;

@@ -66,7 +66,7 @@ export class Settings {
       budget: budgetSettings(this.budget),
       maxTurns: options.maxTurns ?? 100,
       retry: retrySettings(options.retry),
-      approval: options.approval, toolExecution: options.toolExecution, maxConcurrentTools: options.maxConcurrentTools ?? 32,
+      approval: options.approval, toolExecution: options.toolExecution, maxConcurrentTools: options.maxConcurrentTools,
       gate: options.gate, earlyDecisions: options.earlyDecisions, steering: options.steering, followUp: options.followUp, timeouts: { ...options.timeouts, modelMs: withoutInfinity(options.timeouts ?? {}).modelMs },
       maxRecoveriesPerTurn: typeof compaction === "object" ? compaction.maxRecoveriesPerTurn : undefined,
       includeRequests: options.includeRequests, sessionState: options.sessionState, output: this.output.schema,
