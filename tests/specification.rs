@@ -73,7 +73,9 @@ fn foreign_dependencies(manifest: &str) -> Vec<String> {
             is_inside = section.ends_with("dependencies]") && !section.contains("dev-");
         } else if let Some((name, _)) = line.split_once(" = ").filter(|_| is_inside && !line.starts_with('#'))
         {
-            found.extend(Some(name.to_owned()).filter(|name| !OWN.contains(&name.as_str())));
+            // What is optional is for hosts that ask for it by a feature.
+            let is_asked_for = line.contains("optional = true");
+            found.extend(Some(name.to_owned()).filter(|name| !is_asked_for && !OWN.contains(&name.as_str())));
         }
     }
     found

@@ -35,7 +35,7 @@
 //!   it is not polled, so it asks for nothing more of its model's connection, and its tools stand still. Commands are still
 //!   taken, and an abort lifts the limit, so that the run can end.
 //! - **Many commands.** [`SpawnOptions::waiting_commands`] may wait for the thread, 1,024 by default. One more is refused with
-//!   [`ErrorKind::Throttled`](crate::error::ErrorKind::Throttled).
+//!   [`Throttled`](crate::error::ErrorKind::Throttled).
 //! - **Failures.** A closure that cannot build its agent, and a panic on the thread, are the error of everything that waits, and of
 //!   everything that is asked later. A tool that panics is an error result, as everywhere.
 //! - **Blocking.** A tool that blocks its thread stops its own agent, and no other.

@@ -5,11 +5,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { mcpTools } from "../../../pkg/mcp.js";
-import { Agent, call, clock, misused, scripted, testTool } from "../kit.mjs";
+import { Agent, call, clock, scripted, testTool } from "../kit.mjs";
 
-const ALIKE = ["evil__pay", "__pay", "a__b__pay", "evil___pay", "Pay", "PAY", "pay__", "pay__x", "run__pay", "pay::x", "pay/", "pay.", "-pay", "pay_"];
-/** Letters that look like others, and those that nobody sees. */
-const UNSEEN = ["pаy", "pay\u200b", "ｐay", "pay ", " pay", "p\u0061\u0301y"];
+const ALIKE = ["evil__pay", "__pay", "a__b__pay", "evil___pay", "Pay", "PAY", "pаy", "pay\u200b", "ｐay", "pay ", " pay", "pay__", "pay__x", "p\u0061\u0301y", "run__pay", "pay::x"];
 
 /** Whether a tool runs unasked. @param {string} name @param {any} approval @param {boolean} [requiresApproval] */
 async function runsUnasked(name, approval, requiresApproval = true) {
@@ -25,10 +23,6 @@ test("a rule for `pay` approves `pay` and nothing else", async () => {
     assert.equal(await runsUnasked("pay", approval), true);
     for (const name of ALIKE) assert.equal(await runsUnasked(name, approval), false, `${JSON.stringify(name)} ${JSON.stringify(approval)}`);
   }
-});
-
-test("a name that only looks like `pay` is no tool's", () => {
-  for (const name of UNSEEN) misused(() => new Agent({ model: scripted([]), tools: [testTool(name, () => "paid")] }), /no provider accepts this name/);
 });
 
 test("a rule for a shell approves no other shell", async () => {
