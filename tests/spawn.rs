@@ -150,19 +150,22 @@ fn a_call_is_approved_and_a_run_is_steered_from_another_thread() {
     assert_eq!(receipt, Receipt::Delivered { turn_index: 2 });
 }
 
+/// An agent that calls a tool which never ends, and then says this.
+fn waiter(text: &'static str) -> AgentHandle {
+    let build = move || {
+        let wait = tool(spec("wait"), async |_| {
+            pending::<()>().await;
+            "never"
+        });
+        let answers = vec![scripted::calls([("c1", "wait", "{}")]), scripted::text(text)];
+        Ok::<_, String>(agent(answers, vec![wait]))
+    };
+    spawn(build).unwrap()
+}
+
 #[test]
 fn an_abort_ends_the_run_with_its_events() {
-    let handle = spawn(|| {
-        let answers = vec![scripted::calls([("c1", "wait", "{}")]), scripted::text("never")];
-        Ok::<_, String>(agent(
-            answers,
-            vec![tool(spec("wait"), async |_| {
-                pending::<()>().await;
-                "never"
-            })],
-        ))
-    })
-    .unwrap();
+    let handle = waiter("never");
     let mut run = block_on(handle.prompt("Wait.")).unwrap();
     let result = block_on(async {
         while run.try_next().await.unwrap().unwrap().name() != "tool_execution_start" {}
@@ -210,17 +213,7 @@ fn a_run_waits_for_a_slow_reader_and_an_abort_does_not() {
 
 #[test]
 fn a_run_that_nobody_holds_is_stopped_and_the_next_may_begin() {
-    let handle = spawn(|| {
-        let answers = vec![scripted::calls([("c1", "wait", "{}")]), scripted::text("Here.")];
-        Ok::<_, String>(agent(
-            answers,
-            vec![tool(spec("wait"), async |_| {
-                pending::<()>().await;
-                "never"
-            })],
-        ))
-    })
-    .unwrap();
+    let handle = waiter("Here.");
     let mut run = block_on(handle.prompt("Wait.")).unwrap();
     block_on(async { while run.try_next().await.unwrap().unwrap().name() != "tool_execution_start" {} });
     drop(run);

@@ -1,6 +1,6 @@
 //! The asynchronous driver. It processes the machine's outputs, starts and drops effects as futures, and
 //! feeds their replies back. It decides nothing about the run, spawns nothing and has no executor of its
-//! own: whoever polls it runs it.
+//! own: a run proceeds when it is polled.
 //!
 //! The parts of an [`AgentStream`]: the machine's [`LoopState`], its outputs that wait (`outputs`), the effects that
 //! run (`tasks`, in `round`s), the answer that streams (`answer`), and what the run shares with its owner

@@ -80,7 +80,7 @@ impl Drop for Writer {
     }
 }
 
-/// The end of the queue in the hands of whoever reads the run.
+/// The reader's end of the queue.
 pub(super) struct Reader(Queue);
 
 impl Reader {

@@ -10,7 +10,7 @@ use super::{AgentTool, ToolContext, ToolOutcome, ToolSpec, tool};
 /// become the result `invalid_arguments`, which says where and why, and which the model reads. What the closure returns is what
 /// that of [`tool`] returns.
 ///
-/// The schema is what the model is told; nothing compares it with the type. The crate `schemars` makes one of the type:
+/// The request shows the schema to the model; nothing compares the schema with the type. The crate `schemars` makes one of the type:
 /// `serde_json::to_string(&schemars::schema_for!(Zone))`.
 ///
 /// ```

@@ -147,8 +147,8 @@ function wordsOf(thrown) {
 export const isPromise = (value) => value instanceof Promise && (value.catch(() => {}), true);
 
 /**
- * Marks the promises inside a value that is refused, or was thrown, as handled, too. It calls no getter: what such a one gives
- * is read once, by whoever needs it.
+ * Marks the promises inside a value that is refused, or was thrown, as handled, too. It calls no getter: a value that
+ * changes with each reading is read once, where it is used.
  * @param {any} value @param {Set<unknown>} [seen]
  */
 export function quiet(value, seen = new Set()) {
