@@ -76,7 +76,7 @@ test("the example is built, and talks, asks, is steered and stopped", async () =
   assert.equal(await page.locator(".error").count(), 0);
   await page.waitForSelector('nav .chat:text-is("Rename this page")');
   await page.click('nav button:text-is("New chat")');
-  await page.waitForSelector('.messages:not(:has(article))');
+  await page.waitForSelector('.messages:not(:has(article))', { state: "attached" });
   await page.click('nav .chat:text-is("Rename this page")');
   await page.waitForSelector('.assistant:has-text("It is done.")');
   await page.reload();
