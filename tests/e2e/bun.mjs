@@ -18,7 +18,7 @@ const { folder, missing } = packagesOf("bun", ["@oven/bun-linux-x64@1.4.5"]);
 const FILES = [
   "ag-ui/clients", "agent/questions", "agent/questions-elsewhere", "agent/receipts", "agent/steering", "ai-sdk/messages",
   "boundary/again", "boundary/hostile", "build/facade", "checkpoint/kill", "checkpoint/sleep", "context/reducers",
-  "context/summarize", "demo/once", "demo/rehearsal", "demo/tools", "effects/http", "effects/reads", "events/partial-output",
+  "context/summarize", "effects/http", "effects/reads", "events/partial-output",
   "fleet/log", "host/clocks", "local/answers", "local/engines", "mcp/http", "mcp/tools", "messages/links", "models/bridges",
   "models/estimates", "models/requests", "models/wires", "options/budget", "options/each", "options/turn", "response/ui-messages",
   "run/abort", "run/children", "run/children-sleep", "run/loop", "run/moments", "stores/failing", "stores/lease", "tabs/shared",

@@ -56,20 +56,27 @@ async function load() {
   await page.click(by("model-use"));
 }
 
-/** @param {string} words */
-async function ask(words) {
-  const runs = await page.locator(by("run-end")).count();
-  await page.fill(by("box"), words);
-  await page.press(by("box"), "Enter");
-  await page.waitForSelector(`${by("run-end")} >> nth=${runs}`);
-  return (await page.locator(by("answer")).last().innerText()).trim();
+/** Begins a run, and returns what the model says at its end. */
+async function ask() {
+  if (await page.isVisible(by("reset"))) await page.click(by("reset"));
+  await page.click(by("begin"));
+  await page.waitForFunction(() => /^Done|^The run ended/.test(document.querySelector('[data-testid="status"]')?.textContent ?? ""));
+  return (await page.locator(`${by("lines")} .agent`).last().innerText()).trim();
+}
+
+/** Waits until the model of the page is there. */
+async function loaded() {
+  await page.waitForFunction(() => document.querySelector('[data-testid="model-name"]')?.textContent !== "Scripted clerk" || document.querySelector('[data-testid="loading"]')?.getAttribute("data-state") === "failed");
+  assert.notEqual(await page.innerText(by("model-name")), "Scripted clerk", await page.innerText(by("loading-text")));
 }
 
 /** @param {import("node:test").TestContext} t @param {string} name */
 const shot = async (t, name) => process.env["SHOTS"] && (await page.screenshot({ path: join(process.env["SHOTS"], `${name}.png`) }), t.diagnostic(name));
 
 test("nothing is fetched before somebody chooses it, and the choice says its size", { skip: missing, timeout: PATIENCE_MS }, async () => {
-  assert.match(await page.innerText(by("offer-small")), /\d+ MB/);
+  await page.click(by("choose-model"));
+  assert.match(String(await page.textContent('[data-note="small"]')), /\d+ MB/);
+  await page.keyboard.press("Escape");
   assert.ok(!site.asked.some((path) => /weights|wllama/.test(path)), "nothing of it was fetched");
 });
 
@@ -77,29 +84,22 @@ test("cancelled, nothing changes; then it loads, and a real model answers in the
   await load();
   await page.click(by("loading-cancel"));
   await page.waitForSelector(by("loading"), { state: "hidden" });
-  assert.equal(await page.innerText(by("model-name")), "Rehearsal");
+  assert.equal(await page.innerText(by("model-name")), "Scripted clerk");
   const start = performance.now();
   await load();
   await shot(t, "loading");
-  await page.waitForFunction(() => document.querySelector('[data-testid="model-name"]')?.textContent !== "Rehearsal" || document.querySelector('[data-testid="loading"]')?.getAttribute("data-state") === "failed");
-  assert.notEqual(await page.innerText(by("model-name")), "Rehearsal", await page.innerText(by("loading-text")));
-  const loaded = performance.now() - start;
-  const isFirst = page.waitForSelector(`${by("answer")}:not(:empty)`).then(() => performance.now() - start);
-  const words = await ask("Tell me in one long sentence what the sea is.");
+  await loaded();
+  t.diagnostic(`loaded in ${((performance.now() - start) / 1000).toFixed(1)} s`);
+  const words = await ask();
   assert.ok(words.length > 10, words);
   assert.match(await page.innerText(by("hint")), /Nothing leaves this page/);
-  assert.equal(await page.locator(".turn-note").count(), 0, "nobody else answered");
-  const first = await isFirst;
-  // A larger one reads longer, on two cores.
-  assert.ok(gguf || first < 30_000, `the first word came after ${first} ms`);
-  t.diagnostic(`loaded in ${(loaded / 1000).toFixed(1)} s, the first word after ${(first / 1000).toFixed(1)} s, ${await page.innerText(by("usage-rate"))} tokens a second: ${words.slice(0, 80)}`);
+  t.diagnostic(words.slice(0, 80));
   await shot(t, "answered");
 });
 
 test("a model that can calls a tool of the page", { skip: missing ?? (gguf ? false : "SmolLM2 talks; `--gguf FILE` names weights that call"), timeout: 2 * PATIENCE_MS }, async (t) => {
-  await ask("Use the calculator: what is 17*23?");
-  const card = page.locator(`${by("tool-card")}[data-tool="calculator"][data-state="done"]`);
-  assert.match(await card.first().innerText(), /391/);
+  await ask();
+  assert.match(await page.innerText(by("lines")), /read_inbox: INV-1001/);
   await shot(t, "called");
 });
 
@@ -112,9 +112,8 @@ test("the next visit has page and weights without a network", { skip: missing, t
   await site.stop();
   await open();
   await load();
-  await page.waitForFunction(() => document.querySelector('[data-testid="model-name"]')?.textContent !== "Rehearsal" || document.querySelector('[data-testid="loading"]')?.getAttribute("data-state") === "failed");
-  assert.notEqual(await page.innerText(by("model-name")), "Rehearsal", await page.innerText(by("loading-text")));
-  assert.ok((await ask("And again, please.")).length > 0);
+  await loaded();
+  assert.ok((await ask()).length > 0);
 });
 
 test("nothing went to another origin", { skip: missing }, () => assert.deepEqual(elsewhere, []));

@@ -10,8 +10,7 @@
  * @property {string} [model]
  * @property {string} [start] how to start that server
  * @property {string} [allow] how to make it accept this page
- * @property {string} [origin] the page's origin; undefined in a terminal
- * @property {boolean} [isElsewhere] whether a Worker asked it, to which no page's rules apply
+ * @property {string} origin the page's origin
  */
 
 /**
@@ -31,7 +30,7 @@ export function explain(error, where) {
   }
   switch (error.code) {
     case "auth":
-      return { title: `${label} refused the key${status ? ` (${status})` : ""}.`, advice: [where.origin ? "Open the model settings and type a valid key. It is sent to that address only." : "Set OPENAI_API_KEY to a valid key."] };
+      return { title: `${label} refused the key${status ? ` (${status})` : ""}.`, advice: ["Open the model settings and type a valid key. It is sent to that address only."] };
     case "network":
       if (/ was cut: |^the stream ended early/.test(error.message)) return { title: `${label} began to answer, and was cut off.`, advice: ["Try again in a moment. If it stays, look at the server's log."] };
       return { title: `No answer from ${baseUrl}.`, advice: networkAdvice(where) };
@@ -45,9 +44,9 @@ export function explain(error, where) {
     case "invalid_request":
       return { title: `${label} refused the request${status ? ` (${status})` : ""}.`, advice: ["Can the model call tools? Many small ones cannot.", `The server says: ${error.message}`] };
     case "context_overflow":
-      return { title: "The conversation is longer than the model can read.", advice: ["Start a new conversation, or choose a model with a larger context."] };
+      return { title: "The conversation is longer than the model can read.", advice: ["Start over, or choose a model with a larger context."] };
     case "content_filtered":
-      return { title: `${label} held the answer back.`, advice: ["Ask differently, or choose another model."] };
+      return { title: `${label} held the answer back.`, advice: ["Choose another model."] };
     case "aborted":
       return { title: "The run was stopped.", advice: [] };
     default:
@@ -56,11 +55,10 @@ export function explain(error, where) {
 }
 
 /** @param {Where} where */
-function networkAdvice({ label, baseUrl = "", start, allow, origin, isElsewhere }) {
+function networkAdvice({ label, baseUrl = "", start, allow, origin }) {
   const advice = [];
   if (start) advice.push(`Is ${label} running? Start it with \`${start}\`.`);
   else advice.push("Is the address right, and is there a server?");
-  if (!origin || isElsewhere) return advice;
   if (origin.startsWith("https:") && baseUrl.startsWith("http:") && !/^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])/.test(baseUrl)) {
     advice.push("This page came over https, so the browser does not let it call an address that begins with http.");
   }

@@ -2,13 +2,12 @@
 // The dialog to choose the model.
 
 import { explain } from "./advice.js";
-import { withCode } from "./conversation.js";
 import { slowness } from "./device.js";
-import { byId, h } from "./dom.js";
-import { FIRST_CHOICE, GROUPS, ROWS, isOnDevice, isRemote, listModels, missingIn, rowOf, whatLeaves, whereOf } from "./models.js";
+import { byId, h, withCode } from "./dom.js";
+import { FIRST_CHOICE, GROUPS, ROWS, isOnDevice, isRemote, listModels, missingIn, rowOf, whatLeaves, whereOf } from "./providers.js";
 import { megabytes } from "./weights.js";
 
-/** @typedef {import("./models.js").Choice} Choice */
+/** @typedef {import("./providers.js").Choice} Choice */
 
 const STORED = "turnwheel-demo-model";
 
@@ -68,9 +67,6 @@ export class Chooser {
     const size = weights?.bytes === undefined ? "" : `, ${megabytes(weights.bytes)}`;
     note("small", weights ? `${weights.name}${size}, fetched once; or a file of yours.` : "A GGUF file of yours, run by llama.cpp.");
     byId("file-label", HTMLElement).textContent = weights ? "Or a GGUF file of yours" : "A GGUF file of yours";
-    byId("offer-browser", HTMLElement).hidden = browser === "";
-    byId("offer-browser-note", HTMLElement).textContent = browser;
-    if (weights) byId("offer-small-note", HTMLElement).textContent = `${weights.name}${size}, once.`;
   }
 
   /** @param {string} [id] the row to begin with, if it is not that of the choice */

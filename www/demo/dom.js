@@ -20,20 +20,6 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
-/**
- * Creates an SVG element.
- *
- * @param {string} tag
- * @param {Properties} [properties]
- * @param {...Child} children
- */
-export function s(tag, properties = {}, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  set(element, properties);
-  element.append(...children.filter((child) => child !== undefined && child !== null && child !== false));
-  return element;
-}
-
 /** @param {Element} element @param {Properties} properties */
 export function set(element, properties) {
   for (const [name, value] of Object.entries(properties)) {
@@ -60,4 +46,9 @@ export function byId(id, kind) {
   const element = document.getElementById(id);
   if (!(element instanceof kind)) throw new Error(`the page has no ${kind.name} with the id ${id}`);
   return /** @type {InstanceType<Kind>} */ (element);
+}
+
+/** Renders text with `code` in it. @param {string} text @returns {(Node | string)[]} */
+export function withCode(text) {
+  return text.split(/`([^`]+)`/).map((part, index) => (index % 2 === 1 ? h("code", {}, part) : part));
 }

@@ -2,34 +2,10 @@
 // Where the built package is for the page. `cargo xtask demo` serves this folder at `/` and the
 // package at `/pkg/`, and puts both into one folder with `--out`; in the repository the package is built to `pkg/` at the root.
 
-/** @typedef {typeof import("../npm/index.js")} Turnwheel */
-
-/** @typedef {typeof import("../npm/stores.js")} Stores */
-
-/** @returns {Promise<Stores>} */
-export function loadStores() {
-  // @ts-ignore: built, not checked in
-  return import("./pkg/stores.js");
-}
-
-/** @returns {Promise<typeof import("../npm/tabs.js")>} */
-export function loadTabs() {
-  // @ts-ignore: built, not checked in
-  return import("./pkg/tabs.js");
-}
-
-/** @typedef {typeof import("../npm/inspector.js")} InspectorModule */
-
-/** Defines <turnwheel-inspector>. @returns {Promise<InspectorModule>} */
+/** Defines <turnwheel-inspector>. @returns {Promise<typeof import("../npm/inspector.js")>} */
 export function loadInspector() {
   // @ts-ignore: built, not checked in
   return import("./pkg/inspector.js");
-}
-
-/** @returns {Promise<typeof import("../npm/remote.js")>} */
-export function loadRemote() {
-  // @ts-ignore: built, not checked in
-  return import("./pkg/remote.js");
 }
 
 /** @returns {Promise<typeof import("../npm/local.js")>} */
@@ -44,8 +20,8 @@ export function loadWllama() {
   return import("./wllama/index.min.js");
 }
 
-/** @returns {Promise<Turnwheel>} */
-export function loadInPage() {
+/** @returns {Promise<typeof import("../npm/tape.js")>} */
+export function loadTape() {
   // @ts-ignore: built, not checked in
-  return import("./pkg/entry/web.js");
+  return import("./pkg/tape.js");
 }

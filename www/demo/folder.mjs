@@ -17,7 +17,7 @@ const here = (/** @type {string} */ name) => fileURLToPath(new URL(name, import.
 /** Where npm has put llama.cpp as WebAssembly. */
 const ENGINE = here("../../node_modules/@wllama/wllama/esm");
 /** What is taken as it is. */
-const AS_IT_IS = ["style.css", "icon.svg", "demo.webmanifest", "recorded.json"];
+const AS_IT_IS = ["style.css", "icon.svg", "demo.webmanifest"];
 /** How the worker of an earlier folder begins; by it the folder is known. */
 const MARK = "const FOLDER = ";
 
@@ -29,11 +29,11 @@ async function makeFolder(out, pkg, weights) {
   /** The contents of the folder by name: those that are fetched at once, and those that are when they are used. @type {{ files: Map<string, Buffer>, later: Map<string, Buffer> }} */
   const { files, later } = { files: new Map(), later: new Map() };
   for (const name of AS_IT_IS) files.set(name, await readFile(here(name)));
-  const { preload } = await addProgram(pkg, files, later);
+  const { preload } = await addProgram(pkg, files);
   files.set("index.html", Buffer.from(String(await readFile(here("index.html"))).replace("</head>", `${preload.map((name) => `  <link rel="modulepreload" href="./${name}">\n`).join("")}</head>`)));
   await addEngine(later);
   const found = weights === undefined ? null : await addWeights(out, weights);
-  files.set("site.json", Buffer.from(`${JSON.stringify({ worker: null, weights: found, offline: true })}\n`));
+  files.set("site.json", Buffer.from(`${JSON.stringify({ weights: found, offline: true })}\n`));
 
   const folder = { version: versionOf(files), files: ["./", ...[...files.keys()].map((name) => `./${name}`)], laterVersion: versionOf(later), later: [...later.keys()].map((name) => `./${name}`) };
   files.set("sw.js", Buffer.from(`${MARK}${JSON.stringify(folder)};\n${await readFile(here("sw.js"))}`));
@@ -58,10 +58,10 @@ async function clear(out) {
   await rm(join(out, "weights"), { recursive: true, force: true });
 }
 
-/** The page's modules and the package, joined and made small. Returns what the page needs first. @param {string} pkg @param {Map<string, Buffer>} files @param {Map<string, Buffer>} later */
-async function addProgram(pkg, files, later) {
+/** The page's modules and the package, joined and made small. Returns what the page needs first. @param {string} pkg @param {Map<string, Buffer>} files */
+async function addProgram(pkg, files) {
   const { outputFiles, metafile } = await build({
-    entryPoints: [here("app.js")], bundle: true, splitting: true, format: "esm", minify: true, write: false, metafile: true, target: "es2022", outdir: "/", entryNames: "[name]", chunkNames: "part-[hash]", logLevel: "error",
+    entryPoints: [here("page.js"), here("payer.js")], bundle: true, splitting: true, format: "esm", minify: true, write: false, metafile: true, target: "es2022", outdir: "/", entryNames: "[name]", chunkNames: "part-[hash]", logLevel: "error",
     absWorkingDir: here("."), external: ["./wllama/*"], legalComments: "none",
     plugins: [{ name: "package", setup: (builder) => builder.onResolve({ filter: /^\.\/pkg\// }, ({ path }) => ({ path: resolve(pkg, path.slice("./pkg/".length)) })) }],
   });
@@ -69,13 +69,13 @@ async function addProgram(pkg, files, later) {
   const text = outputFiles.map((file) => file.text).join("\n");
   for (const name of await readdir(pkg)) {
     if (!name.endsWith(".wasm") || !text.includes(`"./${name}"`)) continue;
-    // The module that lives a tape again is for whoever opens one.
-    (name === "turnwheel-server.wasm" ? later : files).set(name, await readFile(join(pkg, name)));
+    // The agent keeps a journal and a tape, so it runs in the server engine. The parts of the other one are not used here.
+    if (name === "turnwheel-server.wasm") files.set(name, await readFile(join(pkg, name)));
   }
   const outputs = Object.fromEntries(Object.entries(metafile.outputs).map(([path, output]) => [basename(path), output]));
-  const first = new Set(["app.js"]);
-  // What app.js imports, and what it loads by name as it begins.
-  const atOnce = new Set(["entry/web.js", "stores.js", "inspector.js"].map((name) => resolve(pkg, name)));
+  const first = new Set(["page.js"]);
+  // What page.js imports, and what it loads by name as it begins.
+  const atOnce = new Set(["inspector.js"].map((name) => resolve(pkg, name)));
   const visit = (/** @type {string} */ name) => {
     for (const { path, kind } of outputs[name]?.imports ?? []) {
       const entry = outputs[basename(path)]?.entryPoint;
@@ -85,8 +85,8 @@ async function addProgram(pkg, files, later) {
       visit(basename(path));
     }
   };
-  visit("app.js");
-  return { preload: [...first].filter((name) => name !== "app.js") };
+  visit("page.js");
+  return { preload: [...first].filter((name) => name !== "page.js") };
 }
 
 /** llama.cpp as WebAssembly, for weights that run in the page. @param {Map<string, Buffer>} later */

@@ -1,5 +1,5 @@
 // @ts-check
-// A model of this page while it loads: how far it is, and a way out. Until it is there, somebody else answers.
+// A model of this page while it loads: how far it is, and a way out. Until it is there, the model stays as it is.
 
 import { loadBrowsersOwn, loadSmall } from "./device.js";
 import { byId } from "./dom.js";
@@ -65,7 +65,7 @@ export class Loading {
 
   /** @param {unknown} error */
   #failed(error) {
-    const text = `${error instanceof Error ? error.message : String(error)}. The rehearsal goes on answering.`;
+    const text = `${error instanceof Error ? error.message : String(error)}. The model stays as it was.`;
     this.root.dataset["state"] = "failed";
     this.text.textContent = text;
     this.bar.hidden = true;
@@ -79,7 +79,7 @@ export class Loading {
     const isBytes = (total ?? loaded) > 1;
     const far = !loaded ? "" : !isBytes ? `: ${Math.round(100 * (loaded / (total ?? 1)))} %` : `: ${megabytes(loaded)}${total ? ` of ${megabytes(total)}` : ""}`;
     const speed = isBytes && bytesPerSecond ? `, ${(bytesPerSecond / 1e6).toFixed(1)} MB/s` : "";
-    this.text.textContent = `${what}${far}${speed}. Until it is there, the rehearsal answers.`;
+    this.text.textContent = `${what}${far}${speed}. The model stays as it is until then.`;
     this.bar.hidden = false;
     if (loaded && total) this.bar.value = Math.min(1, loaded / total);
     else this.bar.removeAttribute("value");

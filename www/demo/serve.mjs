@@ -1,10 +1,10 @@
 // @ts-check
-// Serves the demo page and its Worker on this machine only, until Ctrl-C, or until its standard input closes.
+// Serves the demo page on this machine only, until Ctrl-C, or until its standard input closes.
 // `cargo xtask demo` runs it.
 //   node www/demo/serve.mjs PACKAGE [--port N] [--model ID] [--base-url URL]
-// The page is at `/`, the package at `/pkg/`, llama.cpp at `/wllama/`, and where the Worker is in `/site.json`.
+// The page is at `/`, the package at `/pkg/` and llama.cpp at `/wllama/`.
 
-import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,36 +23,22 @@ const FIRST_PORT = 8080;
 export async function servePage(pack, port) {
   const folder = mkdtempSync(join(tmpdir(), "turnwheel-demo-"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
-  // At Ctrl-C the process ends, with whatever miniflare has started.
   process.on("exit", remove);
   // esbuild serves one folder: this one has links to all that the page is made of, so that a change is seen at once.
-  for (const name of readdirSync(here(".")).filter((name) => name !== "site.json")) symlinkSync(here(name), join(folder, name));
+  for (const name of readdirSync(here("."))) symlinkSync(here(name), join(folder, name));
   symlinkSync(resolve(pack), join(folder, "pkg"));
   symlinkSync(here("../../node_modules/@wllama/wllama/esm"), join(folder, "wllama"));
   const server = await context({ logLevel: "silent" });
   const listen = (/** @type {number} */ at) => server.serve({ servedir: folder, host: HOST, port: at });
   const listening = port === undefined ? await listen(FIRST_PORT).catch(() => listen(0)) : await listen(port);
-  const worker = await startWorker(listening.port);
-  writeFileSync(join(folder, "site.json"), `${JSON.stringify({ worker: worker?.url ?? null })}\n`);
   return {
     url: `http://${HOST}:${listening.port}/`,
     async end() {
       process.off("exit", remove);
       remove();
-      await Promise.all([server.dispose(), worker?.dispose()]);
+      await server.dispose();
     },
   };
-}
-
-/** Without its Worker the page runs the loop itself. @param {number} port */
-async function startWorker(port) {
-  try {
-    const { serveWorker } = await import("./serve-worker.mjs");
-    return await serveWorker([HOST, "localhost"].map((host) => `http://${host}:${port}`));
-  } catch (error) {
-    console.error(`the Worker did not start; the page works without it: ${error}`);
-    return undefined;
-  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,13 +1,13 @@
 // @ts-check
-// What whoever serves this page says of it, in site.json: where its Worker is, where the weights of a small model are, and
-// whether the folder was built to work offline.
+// What whoever serves this page says of it, in site.json: where the weights of a small model are, and whether the
+// folder was built to work offline.
 
 /** Weights that the page may load. Without `bytes` the size is known once they come. @typedef {{ url: string, name: string, bytes?: number, sha256?: string }} Weights */
-/** @typedef {{ worker: string | null, weights: Weights | null, offline: boolean }} Site */
+/** @typedef {{ weights: Weights | null, offline: boolean }} Site */
 
 /** @returns {Promise<Site>} */
 export async function siteOf() {
-  const none = { worker: null, weights: null, offline: false };
+  const none = { weights: null, offline: false };
   try {
     return { ...none, ...(await (await fetch("./site.json")).json()) };
   } catch {

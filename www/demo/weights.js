@@ -81,7 +81,7 @@ async function read(kept, { name, bytes }, { onProgress, signal }) {
   const length = Number(response.headers.get("content-length")) || undefined;
   const total = bytes ?? (length && kept.size + length);
   const startedAt = performance.now();
-  let [come, told] = [0, 0];
+  let [come, shown] = [0, 0];
   const first = kept.size;
   const reader = response.body.getReader();
   try {
@@ -91,8 +91,8 @@ async function read(kept, { name, bytes }, { onProgress, signal }) {
       await kept.add(value);
       come += value.length;
       const now = performance.now();
-      if (now - told < 100) continue;
-      told = now;
+      if (now - shown < 100) continue;
+      shown = now;
       onProgress({ what: `Fetching ${name}`, loaded: first + come, ...(total !== undefined && { total }), bytesPerSecond: (1000 * come) / (now - startedAt) });
     }
   } finally {

@@ -46,8 +46,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "demo",
-        usage: "demo [--port N] [--once QUESTION [--tape FILE]] [--model ID] [--base-url URL]\n  demo --out FOLDER [--weights FOLDER|FILE|URL]",
-        about: "builds, then serves the demo page; with --once answers in the terminal; with --out writes a folder for any web host, with the weights of a small model if they are given",
+        usage: "demo [--port N] [--model ID] [--base-url URL]\n  demo --out FOLDER [--weights FOLDER|FILE|URL]",
+        about: "builds, then serves the demo page; with --out writes a folder for any web host, with the weights of a small model if they are given",
         run: demo::run,
     },
     Command {
@@ -137,7 +137,6 @@ examples
   cargo xtask build                        pkg/, ready for `npm pack`, with a table of its sizes
   cargo xtask build --dev --out target/p   the quick one elsewhere; pkg/ stays as it is
   cargo xtask demo                         the demo page on 127.0.0.1
-  cargo xtask demo --once \"Rain in Oslo?\"   one question, answered in the terminal
   cargo xtask test                         what CI runs
   cargo xtask test rust node               two parts of it
 ";

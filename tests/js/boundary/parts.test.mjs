@@ -490,7 +490,7 @@ test("a bundler may write addresses that have no base: nothing is built on them 
 });
 
 test("the package's own tests pass with parts, each of them with parts that are loaded anew", { timeout: 240_000 }, () => {
-  const files = ["tools/definitions", "effects/http", "run/abort", "models/own", "demo/tools", "models/wires", "tools/subagent"];
+  const files = ["tools/definitions", "effects/http", "run/abort", "models/own", "models/wires", "tools/subagent"];
   // These wait for an engine by a number of turns of the event loop: it is loaded once for all of them.
   const patient = ["run/loop", "checkpoint/sleep"];
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;

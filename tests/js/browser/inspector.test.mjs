@@ -9,7 +9,6 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { chromium } from "playwright-core";
 import { agentHandler } from "../../../pkg/server.js";
-import { serveWorker } from "../../../www/demo/serve-worker.mjs";
 import { Agent, call, deferred, scripted, testTool } from "../kit.mjs";
 import { startSite } from "./inspector/site.mjs";
 
@@ -375,42 +374,6 @@ test("an agent elsewhere is inspected from the page, while it works", { timeout:
   await page.click(tab("request"));
   await drawn(page);
   assert.match(await page.innerText(panel("request")), /Be brief\.[\s\S]*6 times 7/);
-}));
-
-test("an agent in a Worker is inspected from the page", { timeout: 180_000 }, () => onPage(async (page) => {
-  const worker = await serveWorker([new URL(site.url).origin]);
-  try {
-    await page.evaluate(async (url) => {
-      const { RemoteAgent, inspector } = /** @type {any} */ (globalThis);
-      const settings = { choice: { row: "rehearsal", baseUrl: "", model: "", apiKey: "" }, inFlight: "cancel" };
-      await fetch(`${url}/inspected/configure`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ settings, messages: [], hold: 1 }) });
-      const agent = new RemoteAgent({ url: `${url}/inspected` });
-      inspector.source = agent;
-      await agent.ready();
-      Object.assign(globalThis, { agent, run: agent.prompt("What is 17*23, and what time is it in Oslo?") });
-    }, worker.url);
-    await page.waitForFunction(() => /** @type {any} */ (globalThis).inspector.frame.calls.filter((/** @type {any} */ { state }) => state === "running").length === 2);
-    await drawn(page);
-    await shot(page, "worker-running");
-    assert.match(await page.innerText(panel("conversation")), /17\*23[\s\S]*calculator runs[\s\S]*clock runs/);
-    await page.evaluate(async () => void (await /** @type {any} */ (globalThis).run));
-    await drawn(page);
-    await shot(page, "worker-done");
-    const [shown, known] = await page.evaluate(() => [/** @type {any} */ (globalThis).inspector.frame.messages, /** @type {any} */ (globalThis).agent.messages]);
-    assert.deepEqual(shown, known);
-    assert.deepEqual(shown.map((/** @type {any} */ { role }) => role), ["user", "assistant", "tool_result", "tool_result", "assistant"]);
-    // Back to where both tools ran, in a Worker that has gone on long since.
-    await inPage(page, "inspector.n = Array.from({ length: inspector.end }, (_, n) => n).find((n) => inspector.log.frame(n).calls.filter(({ state }) => state === 'running').length === 2)");
-    await drawn(page);
-    assert.match(await page.innerText(panel("conversation")), /calculator runs[\s\S]*clock runs/);
-    await page.click(tab("request"));
-    await drawn(page);
-    assert.match(await page.innerText(panel("request")), /You are the agent of a small demonstration/);
-    // Whoever still listens when the Worker goes would complain.
-    await page.evaluate(() => void (/** @type {any} */ (globalThis).inspector.source = undefined));
-  } finally {
-    await worker.dispose();
-  }
 }));
 
 test("what a page does with it: the fork, the source that is no source, leaving and coming back", { timeout: 120_000 }, () => onPage(async (page) => {

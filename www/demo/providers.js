@@ -2,13 +2,10 @@
 // The models to choose from. A model is a row; a wire format is a function of the package. A new provider is
 // one more row, a new wire format one more entry.
 
-import { LABEL, rehearsal } from "./rehearsal.js";
-
 /** @typedef {import("../npm/index.js").Model} Model */
-/** @typedef {import("./engine.js").Turnwheel} Turnwheel */
+/** @typedef {typeof import("../npm/index.js")} Turnwheel */
 
 /** The user's choice. @typedef {{ row: string, baseUrl: string, model: string, apiKey: string }} Choice */
-/** @typedef {import("./device.js").OnDevice} OnDevice */
 
 /**
  * @typedef {object} Row
@@ -31,7 +28,7 @@ export const GROUPS = [["page", "In this page"], ["server", "A server of yours"]
 export const ROWS = [
   { id: "browser", group: "page", label: "The browser’s own model", note: "", wire: "device", key: "none" },
   { id: "small", group: "page", label: "A small model", note: "", wire: "device", key: "none" },
-  { id: "rehearsal", group: "page", label: "Rehearsal", note: `Works everywhere, at once: ${LABEL}.`, wire: "rehearsal", key: "none" },
+  { id: "script", group: "page", label: "Scripted clerk", note: "Works everywhere, at once: a script, not a language model.", wire: "script", key: "none" },
   {
     id: "ollama", group: "server", label: "Ollama", note: "", wire: "openaiCompatible", key: "none", baseUrl: "http://localhost:11434/v1", model: "qwen3:4b",
     start: "ollama serve", allow: (origin) => `start it with \`OLLAMA_ORIGINS=${origin}\`.`,
@@ -51,28 +48,28 @@ export const ROWS = [
   { id: "gemini", group: "key", label: "Gemini", note: "", wire: "gemini", key: "required", baseUrl: "https://generativelanguage.googleapis.com/v1beta", model: "gemini-flash-latest" },
 ];
 
-/** @typedef {{ pace: () => number, device?: OnDevice | undefined }} Means */
+/** What models need of their process. @typedef {{ script: import("../npm/index.js").StreamFn, fetch: typeof fetch }} Means */
 
-/** @type {Record<"rehearsal" | "device" | "openai" | "openaiResponses" | "openaiCompatible" | "anthropic" | "gemini", (turnwheel: Turnwheel, choice: Choice, means: Means) => Model>} */
+/** @type {Record<"script" | "device" | "openai" | "openaiResponses" | "openaiCompatible" | "anthropic" | "gemini", (turnwheel: Turnwheel, choice: Choice, means: Means) => Model>} */
 const WIRES = {
-  rehearsal: (turnwheel, _, { pace }) => turnwheel.custom("rehearsal", rehearsal({ pace })),
-  // What is not loaded cannot answer: the rehearsal does.
-  device: (turnwheel, choice, { pace, device }) => device?.model ?? WIRES.rehearsal(turnwheel, choice, { pace }),
-  openai: (turnwheel, choice) => turnwheel.openai(choice.model, endpoint(choice)),
-  openaiResponses: (turnwheel, choice) => turnwheel.openaiResponses(choice.model, endpoint(choice)),
-  openaiCompatible: (turnwheel, choice) => turnwheel.openaiCompatible(choice.model, endpoint(choice)),
+  script: (turnwheel, _, { script }) => turnwheel.custom("scripted-clerk", script),
+  // It is in the page, and its process asks it there.
+  device: (turnwheel, _, { script }) => turnwheel.custom("in-the-page", script),
+  openai: (turnwheel, choice, means) => turnwheel.openai(choice.model, endpoint(choice, means)),
+  openaiResponses: (turnwheel, choice, means) => turnwheel.openaiResponses(choice.model, endpoint(choice, means)),
+  openaiCompatible: (turnwheel, choice, means) => turnwheel.openaiCompatible(choice.model, endpoint(choice, means)),
   // The user's own key, typed for this page: the case that the switch exists for.
-  anthropic: (turnwheel, choice) => turnwheel.anthropic(choice.model, { ...endpoint(choice), dangerouslyAllowBrowser: true }),
-  gemini: (turnwheel, choice) => turnwheel.gemini(choice.model, endpoint(choice)),
+  anthropic: (turnwheel, choice, means) => turnwheel.anthropic(choice.model, { ...endpoint(choice, means), dangerouslyAllowBrowser: true }),
+  gemini: (turnwheel, choice, means) => turnwheel.gemini(choice.model, endpoint(choice, means)),
 };
 
-/** @param {Choice} choice */
-const endpoint = ({ baseUrl, apiKey }) => ({ baseUrl, ...(apiKey && { apiKey }) });
+/** @param {Choice} choice @param {Means} means */
+const endpoint = ({ baseUrl, apiKey }, { fetch }) => ({ baseUrl, fetch, ...(apiKey && { apiKey }) });
 
 /** @type {Choice} */
-export const FIRST_CHOICE = { row: "rehearsal", baseUrl: "", model: "", apiKey: "" };
+export const FIRST_CHOICE = { row: "script", baseUrl: "", model: "", apiKey: "" };
 
-/** @param {string} id @returns {Row} the rehearsal for an id that is no longer there */
+/** @param {string} id @returns {Row} the script for an id that is no longer there */
 export function rowOf(id) {
   return /** @type {Row} */ (ROWS.find((row) => row.id === id) ?? ROWS.find((row) => row.id === FIRST_CHOICE.row));
 }
@@ -92,24 +89,13 @@ export function modelOf(turnwheel, choice, means) {
   return WIRES[rowOf(choice.row).wire](turnwheel, choice, means);
 }
 
-/**
- * Models that could go on with a run: the one that is chosen, the rehearsal, and the rehearsal in few words.
- * @param {Turnwheel} turnwheel @param {Choice} choice @param {Means} means @returns {{ name: string, model: Model }[]}
- */
-export function modelsToTry(turnwheel, choice, means) {
-  const stream = rehearsal(means);
-  const brief = turnwheel.custom("rehearsal-in-few-words", (request, context) => stream({ ...request, systemPrompt: "Be brief." }, context));
-  const chosen = rowOf(choice.row).wire === "rehearsal" ? [] : [{ name: nameOf(choice), model: modelOf(turnwheel, choice, means) }];
-  return [...chosen, { name: "Rehearsal, in few words", model: brief }, { name: "Rehearsal", model: turnwheel.custom("rehearsal", stream) }];
-}
-
 /** What leaves the page if this choice answers, and to whom, in one sentence. @param {Choice} choice */
 export function whatLeaves(choice) {
   const row = rowOf(choice.row);
   if (!isRemote(row)) return "Nothing leaves this page.";
   const host = hostOf(choice.baseUrl);
   const isHere = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?$/.test(host);
-  return `What you type${row.key === "none" ? " and what the tools say" : ", what the tools say and your key"} go to ${host}${isHere ? ", on this machine," : ","} and to nobody else.`;
+  return `The invoices${row.key === "none" ? " and what the tools say" : ", what the tools say and your key"} go to ${host}${isHere ? ", on this machine," : ","} and to nobody else.`;
 }
 
 /** A name for the choice, in one line. @param {Choice} choice */
@@ -122,17 +108,15 @@ export function nameOf(choice) {
 /**
  * Describes a choice for `explain`.
  * @param {Choice} choice @param {string} origin
- * @param {boolean} [isElsewhere] whether something other than the page asked
  * @returns {import("./advice.js").Where}
  */
-export function whereOf(choice, origin, isElsewhere = false) {
+export function whereOf(choice, origin) {
   const row = rowOf(choice.row);
   return {
     label: row.id === "own" ? hostOf(choice.baseUrl) : row.label,
     origin,
     ...(isRemote(row) && { baseUrl: choice.baseUrl, model: choice.model }),
     ...(row.start && { start: row.start }),
-    ...(isElsewhere && { isElsewhere }),
     ...(row.allow && { allow: row.allow(origin) }),
   };
 }
