@@ -1,0 +1,21 @@
+// @ts-check
+// Runs one program of the docs in a Worker of its own: it has the program's name. The page gets what it prints, as it prints it.
+
+import { lineOf } from "./print.js";
+
+const say = (/** @type {object} */ message) => postMessage(message);
+for (const level of /** @type {const} */ (["log", "info", "debug", "warn", "error"])) console[level] = (...words) => say({ text: `${lineOf(words)}\n`, line: level });
+
+/** @param {any} error */
+const textOf = (error) => (error instanceof Error ? `${error.name}: ${error.message}` : String(error));
+addEventListener("unhandledrejection", (event) => {
+  event.preventDefault();
+  say({ failed: textOf(event.reason) });
+});
+
+try {
+  await import(`./${self.name}.js`);
+  say({ done: true });
+} catch (error) {
+  say({ failed: textOf(error) });
+}
