@@ -14,7 +14,7 @@ addEventListener("unhandledrejection", (event) => {
 });
 
 try {
-  await import(`./${self.name}.js`);
+  await import(new URL(`${self.name}.js`, import.meta.url).href);
   say({ done: true });
 } catch (error) {
   say({ failed: textOf(error) });

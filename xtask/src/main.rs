@@ -14,6 +14,7 @@ mod players;
 mod release;
 mod run;
 mod setup;
+mod site;
 mod soak;
 mod test;
 
@@ -49,6 +50,12 @@ const COMMANDS: &[Command] = &[
         usage: "demo [--port N] [--model ID] [--base-url URL]\n  demo --out FOLDER [--weights FOLDER|FILE|URL]",
         about: "builds, then serves the demo page; with --out writes a folder for any web host, with the weights of a small model if they are given",
         run: demo::run,
+    },
+    Command {
+        name: "site",
+        usage: "site --out FOLDER",
+        about: "builds, then writes the docs with search and blocks that run, the demo and the viewer of tapes, as static files for any web host",
+        run: site::run,
     },
     Command {
         name: "test",

@@ -87,7 +87,7 @@ class Transaction {
   }
 }
 
-Object.assign(globalThis, {
+const browser = {
   IDBKeyRange: { bound: (/** @type {Key} */ lower, /** @type {Key} */ upper) => ({ lower, upper }) },
   indexedDB: {
     open(/** @type {string} */ name) {
@@ -108,4 +108,6 @@ Object.assign(globalThis, {
       return request;
     },
   },
-});
+};
+// Defined, not assigned: in a Worker, where the site runs this, the names are those of getters.
+for (const [name, value] of Object.entries(browser)) Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });

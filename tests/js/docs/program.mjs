@@ -47,8 +47,8 @@ export async function run(folder, program) {
   if (program.prints.length > 0) assert.deepEqual(printed.map((line, i) => (fits(program.prints[i] ?? "", line) ? program.prints[i] : line.trimEnd())), program.prints);
 }
 
-/** @param {string} shown @param {string} line */
-function fits(shown, line) {
+/** Whether a line is what a page shows of it. @param {string} shown @param {string} line */
+export function fits(shown, line) {
   const parts = shown.trimEnd().split("…").map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
   return new RegExp(`^${parts.join(".*")}$`).test(line.trimEnd());
 }

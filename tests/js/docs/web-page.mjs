@@ -24,4 +24,4 @@ export const page = {
   localStorage: { getItem: (/** @type {string} */ key) => kept.get(key) ?? null, setItem: (/** @type {string} */ key, /** @type {string} */ value) => void kept.set(key, value) },
   location: { href: "https://app.example.com/", origin: "https://app.example.com", search: "", assign: (/** @type {URL} */ url) => console.log("to the login:", url.origin + url.pathname) },
 };
-Object.assign(globalThis, page);
+for (const [name, value] of Object.entries(page)) Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });

@@ -185,6 +185,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "demo-kills", files: "tests/e2e/demo-kills.mjs", needs: Need::Browser, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "site", files: "tests/e2e/site.mjs", needs: Need::Browser, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
     Part { name: "demo", files: "tests/e2e/demo.mjs", needs: Need::Browser, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "lighthouse", files: "tests/e2e/lighthouse.mjs", needs: Need::Browser, count: Count::Peer,
