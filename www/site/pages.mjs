@@ -54,7 +54,7 @@ export const linkTo = (from, to) => posix.relative(posix.dirname(from), to) || p
  * @param {string} page @param {string} target @returns {string | undefined}
  */
 export function ledTo(page, target) {
-  if (/^[a-z]+:/i.test(target)) return target;
+  if (/^[a-z]+:(?!:)/i.test(target)) return target;
   const [path = "", heading] = target.split("#");
   const hash = heading === undefined ? "" : `#${heading}`;
   if (path === "") return hash;

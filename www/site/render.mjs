@@ -16,7 +16,7 @@ export const escaped = (text) => text.replace(/[&<>"']/g, (letter) => `&#${lette
 const anchorOf = (heading) => heading.trim().toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").replace(/\s/g, "-");
 
 /** The words of Markdown, without its marks. @param {string} text */
-const wordsOf = (text) => text.replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[`*|]|^#+ |<!--[^]*?-->/gm, " ").replace(/\s+/g, " ").trim();
+const wordsOf = (text) => text.replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[`*|]|^#+ |^ *[|:-]+ *$|^- |-{3,}|<!--[^]*?-->/gm, " ").replace(/\s+/g, " ").trim();
 
 /**
  * @typedef {object} Section a heading with what stands under it
