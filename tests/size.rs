@@ -23,7 +23,7 @@ const FILE: usize = 500;
 const FUNCTION: usize = 60;
 
 /// Where the product and its build are.
-const FOLDERS: &[&str] = &["src", "web", "www/npm", "xtask"];
+const FOLDERS: &[&str] = &["src", "web", "component", "www/npm", "xtask"];
 
 /// The types of the package: one file, because a reader looks things up in it.
 const ASIDE: &[&str] = &["www/npm/index.d.ts"];

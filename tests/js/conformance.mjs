@@ -1,10 +1,10 @@
 // @ts-check
-// node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] [--ag-ui] [--tapes DIR] SCENARIO_DIR TRACE_DIR
+// node tests/js/conformance.mjs [--engine wasm|web|component] [--queues natural|inbox|provider] [--ag-ui] [--tapes DIR] SCENARIO_DIR TRACE_DIR
 // node tests/js/conformance.mjs --replay TAPE_DIR TRACE_DIR
 //
 // Plays every scenario of a folder, in virtual time, and writes one trace each, in the format of
 // tests/data/oracle/README.md, for a judge to compare. The engine is the built package in pkg/ (wasm, behind its public
-// API) or turnwheel-web (web, see rig/web.mjs). What cannot be played is listed by what it needs. `cargo xtask
+// API), turnwheel-web (web, see rig/web.mjs) or the core module (component, see rig/component.mjs). What cannot be played is listed by what it needs. `cargo xtask
 // conformance --engine wasm` runs it. With `--ag-ui` the runs are also read through turnwheel/ag-ui, and what both versions of
 // the AG-UI client accept is counted: everything has to be. With --tapes, a tape of each scenario is written too; with
 // --replay, the traces are made of tapes, and of nothing else.
@@ -18,7 +18,7 @@ import { unmetNeed } from "./rig/scenario.mjs";
 
 const QUEUES = ["natural", "inbox", "provider"];
 /** @type {Record<string, string>} */
-const ENGINES = { wasm: "../../pkg/entry/node.js", web: "./rig/web.mjs" };
+const ENGINES = { wasm: "../../pkg/entry/node.js", web: "./rig/web.mjs", component: "./rig/component.mjs" };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -27,7 +27,7 @@ const { values, positionals } = parseArgs({
 const [scenarios, traces] = positionals;
 const queues = /** @type {any} */ (values.queues);
 if (positionals.length !== 2 || !QUEUES.includes(queues) || !Object.hasOwn(ENGINES, values.engine)) {
-  console.error("usage: node tests/js/conformance.mjs [--engine wasm|web] [--queues natural|inbox|provider] [--ag-ui] SCENARIO_DIR TRACE_DIR");
+  console.error("usage: node tests/js/conformance.mjs [--engine wasm|web|component] [--queues natural|inbox|provider] [--ag-ui] SCENARIO_DIR TRACE_DIR");
   process.exit(2);
 }
 

@@ -21,10 +21,11 @@ struct Engine {
 /// Where the harness finds what was built for the engine `web`.
 const WEB_PLAYER: &str = "WEB_PLAYER";
 
-const ENGINES: [Engine; 3] = [
+const ENGINES: [Engine; 4] = [
     Engine { name: "native", prepare: nothing },
     Engine { name: "wasm", prepare: package },
     Engine { name: "web", prepare: web_player },
+    Engine { name: "component", prepare: core },
 ];
 
 /// The engines for recorded answers. `ai-sdk` is the package with the AI SDK's own providers behind its model.
@@ -48,6 +49,15 @@ fn package() -> Result<()> {
     setup::for_build()?;
     pack::build(pack::Kind::Release).map(drop)
 }
+
+/// Builds the core module.
+fn core() -> Result<()> {
+    setup::for_build()?;
+    pack::build_core().map(drop)
+}
+
+/// Where the harness finds what was built for the engine `component`.
+const CORE_MODULE: &str = "CORE_MODULE";
 
 /// Builds the crate `web-player` for Node.
 fn web_player() -> Result<()> {
@@ -162,6 +172,7 @@ fn prepare(engines: &[Engine], engine: Option<&str>) -> Result<()> {
 fn harness(profile: &str, command: &str, args: &Args, words: &[&str]) -> Result<ExitCode> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["run", "--quiet", "--package", "harness", "--profile", profile, "--manifest-path"]);
+    cargo.env(CORE_MODULE, target().join("xtask/component/turnwheel.core.wasm"));
     cargo.env(WEB_PLAYER, web_player_folder().join("web_player.js"));
     cargo.arg(root().join("Cargo.toml")).args(["--", command]).args(args.options()).args(words);
     Ok(exit_code(cargo.status().context("cannot start cargo")?))

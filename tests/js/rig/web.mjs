@@ -4,6 +4,7 @@
 // that `cargo xtask conformance --engine web` built.
 
 import { pathToFileURL } from "node:url";
+import { Run } from "./run.mjs";
 
 const { Player } = await import(pathToFileURL(/** @type {string} */ (process.env.WEB_PLAYER)).href);
 
@@ -90,50 +91,6 @@ export class Agent {
 
   set output(/** @type {undefined} */ _) {
     this.#player.clearOutput();
-  }
-}
-
-/** A run: its events, and its result. */
-class Run {
-  /** @type {Promise<any>} */
-  result = Promise.resolve();
-  #player;
-  /** @type {any[]} */
-  #events = [];
-  #isOver = false;
-  #wake = () => {};
-
-  /** @param {any} player */
-  constructor(player) {
-    this.#player = player;
-  }
-
-  /** @param {any} event */
-  tell(event) {
-    this.#events.push(event);
-    this.#wake();
-  }
-
-  end() {
-    this.#isOver = true;
-    this.#wake();
-  }
-
-  async *[Symbol.asyncIterator]() {
-    for (;;) {
-      while (this.#events.length > 0) yield this.#events.shift();
-      if (this.#isOver) return;
-      await new Promise((wake) => void (this.#wake = () => wake(undefined)));
-    }
-  }
-
-  /** @param {string} reason */
-  abort(reason) {
-    this.#player.abort(reason);
-  }
-
-  get messages() {
-    return this.#player.messages;
   }
 }
 

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
-use crate::run::root;
+use crate::run::{root, target};
 use crate::setup;
 
 use bind::{bind, optimise};
@@ -91,6 +91,26 @@ pub struct Built {
 /// If a step fails, or the package is inconsistent (`exports` names a file that no step produced).
 pub fn build(kind: Kind) -> Result<Built> {
     build_into(None, kind)
+}
+
+/// Builds the core module of `component`, with the flags of the package's module. Returns its file, `turnwheel.core.wasm`.
+///
+/// # Errors
+/// If a step fails.
+pub fn build_core() -> Result<PathBuf> {
+    const ENGINE: &str = "turnwheel-component";
+    let manifest = Manifest::read()?;
+    let own_std = setup::std_source()?;
+    let compiled = compile(&manifest, (ENGINE, &manifest.cargo.profile), Kind::Release, own_std)?.wasm;
+    let cache = StepCache::next_to(&compiled)?;
+    let lock = fs::read(root().join("package-lock.json")).context("package-lock.json is missing")?;
+    let step = (&*["wasm-opt-", ENGINE].concat(), "-Oz");
+    let made = optimised_as(step, &manifest, Kind::Release, (&cache, &compiled), &lock)?;
+    let folder = target().join("xtask/component");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let file = folder.join("turnwheel.core.wasm");
+    fs::copy(&made, &file).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(file)
 }
 
 fn build_into(out: Option<&Path>, kind: Kind) -> Result<Built> {

@@ -53,7 +53,7 @@ pub(super) const PARTS: &[Part] = &[
     Part { name: "clippy", files: "", needs: Need::Nothing, count: Count::Whole,
         command: &["cargo", "clippy", "--workspace", "--exclude", "bindgen-cli", "--all-targets", "--all-features", "--", CLIPPY] },
     Part { name: "clippy-wasm", files: "", needs: Need::Nothing, count: Count::Whole,
-        command: &["cargo", "clippy", "--package", "turnwheel", "--package", "turnwheel-npm", "--package", "turnwheel-npm-server", "--package", "turnwheel-web", "--package", "turnwheel-web-pkg", "--package", "web-player",
+        command: &["cargo", "clippy", "--package", "turnwheel", "--package", "turnwheel-npm", "--package", "turnwheel-npm-server", "--package", "turnwheel-web", "--package", "turnwheel-web-pkg", "--package", "turnwheel-component", "--package", "web-player",
             "--features", "turnwheel/durable,turnwheel/jsonschema,turnwheel/tracing", "--lib", "--target", WASM, "--", CLIPPY] },
     Part { name: "rust", files: "", needs: Need::Nothing, count: Count::Cargo,
         // `--lib` runs tests also where a manifest says that there are none: those of `turnwheel-npm-server` are `turnwheel-npm`'s.
@@ -201,6 +201,8 @@ pub(super) const E2E: &[Part] = &[
         command: &["node", "--test", TAP, "FILES"] },
     // The tool wasm-pack, which cargo compiles first, makes a package of web/pkg.
     Part { name: "wasm-pack", files: "tests/e2e/wasm-pack.mjs", needs: Need::Browser, count: Count::Peer,
+        command: &["node", "--test", TAP, "FILES"] },
+    Part { name: "component", files: "tests/e2e/component.mjs", needs: Need::Nothing, count: Count::Peer,
         command: &["node", "--test", TAP, "FILES"] },
     Part { name: "example-rust", files: "tests/e2e/rust.mjs", needs: Need::Nothing, count: Count::Node,
         command: &["node", "--test", TAP, "FILES"] },

@@ -3,6 +3,7 @@
 //! must be built first.
 
 mod ai_sdk;
+mod component;
 mod native;
 mod node;
 mod wasm;
@@ -48,10 +49,11 @@ pub trait Engine {
 }
 
 /// The engines by their names. The last is the package, whose runs are also read as AG-UI events.
-const ENGINES: [(&str, &dyn Engine); 5] = [
+const ENGINES: [(&str, &dyn Engine); 6] = [
     ("native", &native::Native),
     ("wasm", &wasm::Wasm(&[])),
     ("web", &web::Web),
+    ("component", &component::Component),
     ("ai-sdk", &ai_sdk::AiSdk),
     ("ag-ui", &wasm::Wasm(&["--ag-ui"])),
 ];
