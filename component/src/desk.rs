@@ -62,8 +62,8 @@ impl Desk {
     /// Begins a step, with the host's time and chance.
     pub(crate) fn begin(&self, now: u64, seed: u64) {
         self.now.set(now);
-        // Zero would stay zero.
-        self.seed.set(seed ^ 0x9E37_79B9_7F4A_7C15);
+        // What came before counts too: a host that gives the same seed twice gets other ids.
+        self.seed.set(self.random() ^ seed ^ 0x9E37_79B9_7F4A_7C15);
         self.used.set(0);
     }
 
