@@ -1,3 +1,8 @@
+/**
+ * @experimental A minor version may change this entry.
+ * @module
+ */
+
 import type { Agent, Answer, AgentMessage, AgentRun, ErrorInfo, EventResponseInit, JsonSchema, JsonValue, ToolDecision, ToolDefinition, UserMessage } from "./index.js";
 
 /**

@@ -1,3 +1,8 @@
+/**
+ * @experimental A minor version may change this entry.
+ * @module
+ */
+
 import type { Agent, AgentMessage, JsonValue, Model, ToolResultMessage, UIMessageResponseInit } from "./index.js";
 import type { RemoteAgent } from "./remote.js";
 

@@ -1,3 +1,8 @@
+/**
+ * @experimental A minor version may change this entry.
+ * @module
+ */
+
 import { DurableObject } from "cloudflare:workers";
 import type { Agent, AgentEvent, AgentHost, AgentOptions, Input } from "./index.js";
 import type { AgentCommand, AgentHandlerOptions } from "./server.js";

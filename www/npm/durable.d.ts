@@ -1,4 +1,9 @@
 /**
+ * @experimental A minor version may change this entry.
+ * @module
+ */
+
+/**
  * Runs inside durable engines: hosts for `new Agent({ host })`, each made from an engine that is passed in. Nothing here imports
  * one. For Cloudflare Workflows, see `turnwheel/cloudflare`.
  */

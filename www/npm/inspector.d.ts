@@ -1,3 +1,8 @@
+/**
+ * @experimental A minor version may change this entry.
+ * @module
+ */
+
 import type { AgentEvent, AgentMessage, AssistantMessage, Checkpoint, ErrorInfo, JsonValue, LlmMessage, Question, RunStopReason, ToolOutput, ToolResultMessage, Usage } from "./index.js";
 
 /**

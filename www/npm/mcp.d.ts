@@ -1,3 +1,8 @@
+/**
+ * @experimental A minor version may change this entry.
+ * @module
+ */
+
 import type { AgentMessage, JsonSchema, ToolDefinition } from "./index.js";
 
 /**

@@ -1,3 +1,8 @@
+/**
+ * @experimental A minor version may change this entry.
+ * @module
+ */
+
 import type { Attributes, Meter, SpanKind, SpanStatus, Tracer } from "@opentelemetry/api";
 import type { Agent, AgentEvent, JsonValue } from "./index.js";
 

@@ -1,3 +1,8 @@
+/**
+ * Stable: a version that changes something here says so in CHANGELOG.md, with the way to go.
+ * @module
+ */
+
 import type {
   AgentError, AgentEvent, AgentMessage, AgentResult, Answer, Input, JsonValue, Question, Receipt, RunOptions, RunStopReason, SteerOptions, TextBlock, ThinkingBlock, ToolCallBlock, ToolDecision, ToolOutput, ToolQuestion,
   ToolResultMessage, Usage,

@@ -1,3 +1,8 @@
+/**
+ * Stable: a version that changes something here says so in CHANGELOG.md, with the way to go.
+ * @module
+ */
+
 import type { AgentEvent, AgentMessage, AgentRun, Answer, Input, Question, Receipt, RunOptions, SteerOptions, ToolDecision, ToolQuestion, Usage } from "./index.js";
 
 /**

@@ -1,3 +1,8 @@
+/**
+ * Stable: a version that changes something here says so in CHANGELOG.md, with the way to go.
+ * @module
+ */
+
 import type { Agent, AgentMessage, ToolCallAnswer, ToolDecision, UserMessage } from "./index.js";
 import type { RemoteHost } from "./remote.js";
 

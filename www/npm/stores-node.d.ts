@@ -1,3 +1,8 @@
+/**
+ * @experimental A minor version may change this entry.
+ * @module
+ */
+
 import type { Agent, AgentOptions } from "./index.js";
 import type { AgentHandler } from "./server.js";
 import type { Lease, LeaseStore, SealKey } from "./stores.js";

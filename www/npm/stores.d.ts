@@ -1,3 +1,8 @@
+/**
+ * @experimental A minor version may change this entry.
+ * @module
+ */
+
 import type { Agent, Checkpoint } from "./index.js";
 import type { EventLog } from "./server.js";
 

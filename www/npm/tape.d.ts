@@ -1,3 +1,8 @@
+/**
+ * Stable: a version that changes something here says so in CHANGELOG.md, with the way to go.
+ * @module
+ */
+
 import type { Agent, AgentEvent, AgentMessage, AgentOptions, AgentResult, AgentRun, Checkpoint, JsonValue, Model, ModelRequest, Question, ToolDefinition, ToolQuestion, Usage } from "./index.js";
 
 /**

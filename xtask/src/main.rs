@@ -46,6 +46,12 @@ const COMMANDS: &[Command] = &[
         run: release::run,
     },
     Command {
+        name: "release",
+        usage: "release --rehearse [--out FOLDER]",
+        about: "all that the release workflow does but the upload, into target/xtask/rehearsed or FOLDER: archives, hashes, notes, data for the provenance, the site; names what is missing for a release",
+        run: release::rehearse,
+    },
+    Command {
         name: "demo",
         usage: "demo [--port N] [--model ID] [--base-url URL]\n  demo --out FOLDER [--weights FOLDER|FILE|URL]",
         about: "builds, then serves the demo page; with --out writes a folder for any web host, with the weights of a small model if they are given",

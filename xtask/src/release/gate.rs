@@ -27,6 +27,15 @@ struct State<'a> {
 /// # Errors
 /// Names everything that is missing.
 pub(super) fn check(cargo: &CargoToml) -> Result<()> {
+    let missing = now(cargo)?;
+    if !missing.is_empty() {
+        bail!("this cannot be released:\n  {}", missing.join("\n  "));
+    }
+    Ok(())
+}
+
+/// What is missing for a release at present.
+pub(super) fn now(cargo: &CargoToml) -> Result<Vec<String>> {
     #[derive(Deserialize)]
     struct Web {
         package: Package,
@@ -45,11 +54,7 @@ pub(super) fn check(cargo: &CargoToml) -> Result<()> {
         tags: &read(command("git").args(["tag", "--points-at", "HEAD"]))?,
         own_std: setup::std_source()?,
     };
-    let missing = missing(&state);
-    if !missing.is_empty() {
-        bail!("this cannot be released:\n  {}", missing.join("\n  "));
-    }
-    Ok(())
+    Ok(missing(&state))
 }
 
 fn missing(state: &State) -> Vec<String> {

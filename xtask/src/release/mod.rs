@@ -1,6 +1,9 @@
 //! `cargo xtask pack`: what would be published, as files in a folder, and checked as its users will meet it.
 
 mod gate;
+mod rehearse;
+
+pub use rehearse::run as rehearse;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,34 +32,50 @@ pub fn run(args: &[String]) -> Result<ExitCode> {
     setup::for_build()?;
     empty(&out)?;
     let package = pack::build(Kind::Release)?;
-    package.sizes()?.check()?;
-    check_manifest(&fs::read(package.folder.join("package.json"))?, args.has("--release"))?;
+    let archives = pack_all(&package, &cargo, &out, args.has("--release"), args.has("--unchecked"))?;
+    for archive in &archives {
+        print!("{}", table(archive)?);
+    }
+    print!("\n{}", write_sums(&out, &archives)?);
+    if let (false, Some(tarball)) = (args.has("--unchecked"), archives.first()) {
+        check(tarball, args.has("--offline"))?;
+    }
+    println!("{} holds what would be published", out.display());
+    Ok(ExitCode::SUCCESS)
+}
 
+/// Packs the npm packages and the crates into a folder. The first archive is the package itself.
+fn pack_all(
+    package: &pack::Built,
+    cargo: &CargoToml,
+    out: &Path,
+    is_release: bool,
+    unchecked: bool,
+) -> Result<Vec<PathBuf>> {
+    package.sizes()?.check()?;
+    check_manifest(&fs::read(package.folder.join("package.json"))?, is_release)?;
     let mut npm = command("npm");
     run_command(
-        npm.arg("pack").arg(&package.folder).args(["--loglevel=error", "--pack-destination"]).arg(&out),
+        npm.arg("pack").arg(&package.folder).args(["--loglevel=error", "--pack-destination"]).arg(out),
     )?;
     let mut npm = command("npm");
     run_command(
-        npm.arg("pack").arg(pack::create_folder()).args(["--loglevel=error", "--pack-destination"]).arg(&out),
+        npm.arg("pack").arg(pack::create_folder()).args(["--loglevel=error", "--pack-destination"]).arg(out),
     )?;
     let tarball = out.join(format!("turnwheel-{}.tgz", cargo.version));
     let starter = out.join(format!("create-turnwheel-{}.tgz", cargo.version));
-    let archives: Vec<PathBuf> =
-        [tarball.clone(), starter].into_iter().chain(packed_crates(&args, &cargo, &out)?).collect();
+    Ok([tarball, starter].into_iter().chain(packed_crates(cargo, out, is_release, unchecked)?).collect())
+}
+
+/// Writes the hashes of the archives beside them, and returns the lines.
+fn write_sums(out: &Path, archives: &[PathBuf]) -> Result<String> {
     let mut sums = String::new();
-    for archive in &archives {
-        print!("{}", table(archive)?);
+    for archive in archives {
         let name = archive.file_name().unwrap_or_default().to_string_lossy();
         sums.push_str(&format!("{}  {name}\n", pack::hex(&Sha256::digest(fs::read(archive)?))));
     }
     fs::write(out.join("SHA256SUMS"), &sums)?;
-    print!("\n{sums}");
-    if !args.has("--unchecked") {
-        check(&tarball, args.has("--offline"))?;
-    }
-    println!("{} holds what would be published", out.display());
-    Ok(ExitCode::SUCCESS)
+    Ok(sums)
 }
 
 /// Makes the folder empty, if all that is in it was put there by this command.
@@ -95,12 +114,12 @@ fn check_manifest(text: &[u8], is_release: bool) -> Result<()> {
 }
 
 /// Makes the crates; cargo compiles each as it would be downloaded.
-fn packed_crates(args: &Args, cargo: &CargoToml, out: &Path) -> Result<Vec<PathBuf>> {
+fn packed_crates(cargo: &CargoToml, out: &Path, is_release: bool, unchecked: bool) -> Result<Vec<PathBuf>> {
     let mut options = vec!["--locked"];
-    if !args.has("--release") {
+    if !is_release {
         options.push("--allow-dirty");
     }
-    if args.has("--unchecked") {
+    if unchecked {
         options.push("--no-verify");
     }
     let folder = crates::package(&options)?;
