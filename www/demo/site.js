@@ -1,6 +1,6 @@
 // @ts-check
-// What whoever serves this page says of it, in site.json: where the weights of a small model are, and whether the
-// folder was built to work offline.
+// Reads site.json, which the server of this page writes: where the weights of a small model are, and whether the folder
+// was built to work offline.
 
 /** Weights that the page may load. Without `bytes` the size is known once they come. @typedef {{ url: string, name: string, bytes?: number, sha256?: string }} Weights */
 /** @typedef {{ weights: Weights | null, offline: boolean }} Site */

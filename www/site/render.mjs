@@ -6,7 +6,7 @@ import { Marked } from "marked";
 import { blocksOf } from "../../tests/js/docs/blocks.mjs";
 import { addressOf, isPicture, ledTo } from "./pages.mjs";
 
-/** How the highlighter calls the languages of the pages; what is not here is shown plain. @type {Record<string, any>} */
+/** The highlighter's names for the languages of the pages. Any other language is shown plain. @type {Record<string, any>} */
 const LANGUAGES = { js: "js", ts: "ts", jsx: "js", rust: "rs", sh: "bash", html: "html", toml: "toml", json: "json", jsonc: "json" };
 
 /** @param {string} text */

@@ -120,7 +120,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "conformance",
         usage: "conformance SCENARIO_DIR TRACE_DIR [--engine native|wasm|web|component] [--queues inbox|provider] [--judge GOLDEN_DIR] [--ag-ui | --replay]\n  conformance --random N TRACE_DIR [--engine wasm|web] [--ag-ui | --replay]",
-        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones natively and on another engine, and compares; with --ag-ui the package's runs must also pass both AG-UI verifiers; with --replay the traces are those of the recorded tapes, lived again in another process",
+        about: "plays every scenario of a directory in virtual time and writes one trace each; or N random ones natively and on another engine, and compares; with --ag-ui the package's runs must also pass both AG-UI verifiers; with --replay the traces are those of the recorded tapes, replayed in another process",
         run: players::conformance,
     },
     Command {

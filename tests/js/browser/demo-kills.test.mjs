@@ -3,11 +3,9 @@
 // whether each invoice was paid exactly once. A change plays one moment of each, `cargo xtask e2e demo-kills` plays twenty.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { chromium } from "playwright-core";
-import { serveDemo } from "../../demo/site.mjs";
+import { test } from "node:test";
 import { dice } from "../dice.mjs";
-import { booksOf, by, open, press } from "./demo/pay.mjs";
+import { booksOf, by, open, press, stage } from "./demo/pay.mjs";
 
 const SEED = Number(process.env["TURNWHEEL_SEED"] ?? Date.now() % 1e9);
 const MOMENTS = process.env["TURNWHEEL_WORLDS"] === "all" ? 20 : 1;
@@ -18,24 +16,13 @@ const RUN_MS = 2500;
 /** So long an order is on its way to the bank and back, or a little less. */
 const ORDER_MS = 300;
 
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof serveDemo>>} */
-let site;
-before(async () => {
-  site = await serveDemo();
-  browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
-});
-after(async () => {
-  await browser?.close();
-  await site?.end();
-});
+const on = stage();
 
 /** Begins a run, has `harm` done to it while somebody says yes, and looks into the bank's books. @param {(page: import("playwright-core").Page) => Promise<void>} harm @param {number} [pace] */
 async function paid(harm, pace = PACE) {
-  const context = await browser.newContext();
+  const context = await on.browser.newContext();
   try {
-    const { page, complaints } = await open(context, `${site.url}?pace=${pace}`);
+    const { page, complaints } = await open(context, `${on.site.url}?pace=${pace}`);
     await page.click(by("begin"));
     let isHarmed = false;
     const harmed = harm(page).finally(() => (isHarmed = true));

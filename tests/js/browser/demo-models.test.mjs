@@ -4,32 +4,19 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { after, before, test } from "node:test";
-import { chromium } from "playwright-core";
-import { serveDemo } from "../../demo/site.mjs";
-import { CORS, booksOf, by, open, reads, reload, withServer } from "./demo/pay.mjs";
+import { test } from "node:test";
+import { booksOf, by, CORS, open, reads, reload, stage, withServer } from "./demo/pay.mjs";
 
 /** @typedef {import("playwright-core").Page} Page */
 
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof serveDemo>>} */
-let site;
-before(async () => {
-  site = await serveDemo();
-  browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
-});
-after(async () => {
-  await browser?.close();
-  await site?.end();
-});
+const on = stage();
 
 /** @param {string} name @param {(page: Page, complaints: string[]) => Promise<void>} body */
 function onPage(name, body) {
   test(name, { timeout: 180_000 }, async (t) => {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    const context = await on.browser.newContext({ viewport: { width: 1280, height: 800 } });
     t.after(() => context.close());
-    const { page, complaints } = await open(context, `${site.url}?pace=0.1`);
+    const { page, complaints } = await open(context, `${on.site.url}?pace=0.1`);
     await body(page, complaints);
     // What the browser itself logs about failed requests is not the page's fault.
     assert.deepEqual(complaints.filter((text) => !/Failed to load resource|CORS policy|Unable to create a text session/.test(text)), []);
@@ -60,7 +47,7 @@ onPage("a model on a server pays; its key is sent there and kept nowhere; a seco
   await withServer((request, response) => {
     keys.push(request.headers.authorization);
     if (request.url?.endsWith("/models")) return void response.writeHead(200, { ...CORS, "content-type": "application/json" }).end('{"data":[{"id":"small"},{"id":"large"}]}');
-    assert.equal(request.headers.origin, site.url.slice(0, -1));
+    assert.equal(request.headers.origin, on.site.url.slice(0, -1));
     response.writeHead(200, { ...CORS, "content-type": "text/event-stream" }).end(`${answers.shift()}data: [DONE]\n\n`);
   }, async (address) => {
     await page.click(by("real"));
@@ -150,7 +137,7 @@ onPage("a refused key, a refused origin and a missing server are different error
     await page.click(by("reset"));
     await page.click(by("begin"));
     await reads(page, by("failure"), /CORS/);
-    assert.ok((await page.innerText(by("failure"))).includes(new URL(site.url).origin));
+    assert.ok((await page.innerText(by("failure"))).includes(new URL(on.site.url).origin));
   });
   let gone = "";
   await withServer(() => {}, async (address) => void (gone = address));

@@ -5,35 +5,22 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { chromium } from "playwright-core";
-import { serveDemo } from "../../demo/site.mjs";
-import { booksOf, by, open, press } from "./demo/pay.mjs";
+import { test } from "node:test";
+import { booksOf, by, open, press, stage } from "./demo/pay.mjs";
 
 /** @typedef {import("playwright-core").Page} Page */
 
 /** @type {string} */
 const axeSource = createRequire(import.meta.url)("axe-core").source;
 const PAGE = "?pace=0.1";
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof serveDemo>>} */
-let site;
-before(async () => {
-  site = await serveDemo();
-  browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
-});
-after(async () => {
-  await browser?.close();
-  await site?.end();
-});
+const on = stage();
 
 /** A test on a page of a fresh profile, whose console must stay clean. @param {string} name @param {(page: Page, context: import("playwright-core").BrowserContext, t: import("node:test").TestContext) => Promise<void>} body @param {import("playwright-core").BrowserContextOptions} [options] */
 function onPage(name, body, options) {
   test(name, { timeout: 120_000 }, async (t) => {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    const context = await on.browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
     t.after(() => context.close());
-    const { page, complaints } = await open(context, site.url + PAGE);
+    const { page, complaints } = await open(context, on.site.url + PAGE);
     await body(page, context, t);
     assert.deepEqual(complaints, [], "the page complains in its console");
   });
@@ -128,7 +115,7 @@ onPage("offline, orders wait and the model is asked again; online, it goes on", 
 onPage("of two tabs one has the agent, and the other goes on when it is closed", async (page, context) => {
   await page.click(by("begin"));
   await page.waitForSelector(by("question"));
-  const { page: second, complaints } = await open(context, site.url + PAGE);
+  const { page: second, complaints } = await open(context, on.site.url + PAGE);
   await stands(second, /Another tab/);
   await page.close();
   await second.click(by("yes"));
@@ -162,7 +149,7 @@ onPage("a link with the tape opens elsewhere, and sends nothing", async (page, _
   await page.waitForFunction(() => /** @type {HTMLInputElement} */ (document.querySelector("#link")).value !== "");
   const link = await page.inputValue(by("link"));
   t.diagnostic(`${link.length} characters`);
-  const elsewhere = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const elsewhere = await on.browser.newContext({ viewport: { width: 1280, height: 800 } });
   t.after(() => elsewhere.close());
   /** @type {string[]} */
   const asked = [];
@@ -171,7 +158,7 @@ onPage("a link with the tape opens elsewhere, and sends nothing", async (page, _
   assert.equal(await other.innerText(by("total")), "3 of 3 paid, each once.");
   assert.match(await other.innerText(by("lines")), /I look into the inbox[\s\S]*Paid, each once/);
   assert.ok(await other.evaluate(() => /** @type {any} */ (document.querySelector("#inspector")).end) > 40);
-  assert.deepEqual(asked.filter((one) => !one.startsWith(`GET ${site.url}`)), []);
+  assert.deepEqual(asked.filter((one) => !one.startsWith(`GET ${on.site.url}`)), []);
   assert.ok(!asked.some((one) => one.includes("payer.js")), "no process was started");
   assert.deepEqual(await booksOf(other), { payments: [], requests: [] });
   await shot(other, "shared");
@@ -181,22 +168,22 @@ onPage("a link with the tape opens elsewhere, and sends nothing", async (page, _
 });
 
 test("a link that was cut, or is none, says so", { timeout: 60_000 }, async (t) => {
-  const context = await browser.newContext();
+  const context = await on.browser.newContext();
   t.after(() => context.close());
   for (const [hash, words] of /** @type {[string, RegExp][]} */ ([["#tape=abc", /no whole tape/], ["#tape=%%%", /no whole tape/], [`#tape=${"A".repeat(31_000)}`, /more than 30,000 characters/]])) {
-    const { page } = await open(context, site.url + PAGE + hash);
+    const { page } = await open(context, on.site.url + PAGE + hash);
     assert.match(await page.innerText(by("banner")), words, hash.slice(0, 20));
     assert.match(await page.innerText(by("banner")), /as a file|the file/, "with a way out");
     await page.close();
   }
   // Far more bytes than characters: it is not unpacked to its end.
-  const { page } = await open(context, site.url + PAGE);
+  const { page } = await open(context, on.site.url + PAGE);
   const bomb = await page.evaluate(async () => {
     const packed = new Blob([new Uint8Array(2e7)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
     const bytes = new Uint8Array(await new Response(packed).arrayBuffer());
     return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
   });
-  const { page: struck } = await open(context, `${site.url}${PAGE}#tape=${bomb}`);
+  const { page: struck } = await open(context, `${on.site.url}${PAGE}#tape=${bomb}`);
   assert.match(await struck.innerText(by("banner")), /longer than 4 MB/);
 });
 

@@ -2,6 +2,23 @@
 // What the tests of the demo do on its page.
 
 import { createServer } from "node:http";
+import { after, before } from "node:test";
+import { chromium } from "playwright-core";
+import { serveDemo } from "../../../demo/site.mjs";
+
+/** A browser and the demo on a server, from before the first test of a file until after its last. */
+export function stage() {
+  const stage = /** @type {{ browser: import("playwright-core").Browser, site: Awaited<ReturnType<typeof serveDemo>> }} */ ({});
+  before(async () => {
+    stage.site = await serveDemo();
+    stage.browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
+  });
+  after(async () => {
+    await stage.browser?.close();
+    await stage.site?.end();
+  });
+  return stage;
+}
 
 export const by = (/** @type {string} */ testid) => `[data-testid="${testid}"]`;
 
